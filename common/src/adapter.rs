@@ -1,0 +1,48 @@
+//! What each adapter can prove. Nothing ever claims more than this table.
+
+use serde::{Deserialize, Serialize};
+
+/// Who carries a step out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Adapter {
+    /// An argv on the host.
+    Command,
+    /// A release folder switched by one rename.
+    Release,
+}
+
+/// What can be read back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Inspect {
+    /// Nothing.
+    None,
+    /// The revision the resource has.
+    Revision,
+    /// What became of one operation.
+    Operation,
+}
+
+/// What the resource itself refuses, in the same atomic step as the effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Enforce {
+    /// Nothing.
+    None,
+    /// A stale expected revision.
+    Revision,
+    /// A stale fence.
+    Fence,
+}
+
+/// What a step's adapter can do on a step's resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Capability {
+    /// What can be read back.
+    pub inspect: Inspect,
+    /// What the resource refuses.
+    pub enforce: Enforce,
+    /// Whether an effect can outlive the process that asked for it.
+    pub outlives: bool,
+}

@@ -1,0 +1,1 @@
+//! The two files that people write.

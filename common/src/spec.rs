@@ -1,0 +1,217 @@
+//! What was asked for, resolved: no defaults left to fill, no substitution left to make.
+//!
+//! These are what is stored, hashed into the plan's digest, and sent to agents. The files that people write are read
+//! into them by [`crate::file`].
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::adapter::{Adapter, Capability, Enforce, Inspect};
+use crate::id::{ResourceName, Revision, StepName, TargetName};
+use crate::recovery::Policy;
+use crate::time::Millis;
+
+/// A target as declared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetSpec {
+    /// Its name.
+    pub name: TargetName,
+    /// Labels that an agent must all have. Never empty.
+    pub agents: BTreeMap<String, String>,
+    /// Who decides when contact was lost.
+    pub policy: Policy,
+    /// Its resources, in file order. Never empty.
+    pub resources: Vec<ResourceSpec>,
+}
+
+impl TargetSpec {
+    /// The resource of that name.
+    #[must_use]
+    pub fn resource(&self, name: &ResourceName) -> Option<&ResourceSpec> {
+        self.resources.iter().find(|resource| &resource.name == name)
+    }
+}
+
+/// Who can reach a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reach {
+    /// Only the agent of its own host runs steps on it, inspects it, fences it.
+    Host,
+    /// Every eligible agent does.
+    Shared,
+}
+
+/// One thing that steps change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResourceSpec {
+    /// Its name.
+    pub name: ResourceName,
+    /// Who can reach it.
+    pub reach: Reach,
+    /// The adapter and its settings.
+    pub adapter: ResourceAdapter,
+}
+
+/// A resource's adapter and settings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "adapter")]
+pub enum ResourceAdapter {
+    /// Changed by commands.
+    Command {
+        /// An argv that prints the resource's revision as the first line of its output, or nothing can be read back.
+        inspect: Option<Vec<String>>,
+        /// Whether an effect can outlive its process. True unless declared otherwise.
+        outlives: bool,
+    },
+    /// A folder of releases with a `current` link.
+    Release {
+        /// Absolute path of the folder.
+        root: String,
+        /// How many old releases stay for a rollback.
+        retain: u32,
+    },
+}
+
+/// A deployment as resolved at submission.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeploymentSpec {
+    /// The target.
+    pub target: TargetName,
+    /// The inputs after typing and defaults, as substituted.
+    pub inputs: BTreeMap<String, String>,
+    /// How long an agent may act without renewing.
+    pub lease_ttl: Millis,
+    /// The steps, in order. Never empty, names unique.
+    pub steps: Vec<StepSpec>,
+    /// From SIGTERM to SIGKILL.
+    pub cancel_grace: Millis,
+    /// Limits for attempts that follow by themselves.
+    pub retry: RetrySpec,
+}
+
+/// Limits for attempts that follow by themselves: only after attempts that changed nothing, or nothing that may not
+/// be repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RetrySpec {
+    /// Tries in all, the first included.
+    pub max_attempts: u32,
+    /// Bound of the first delay.
+    pub backoff_initial: Millis,
+    /// Bound of every delay.
+    pub backoff_max: Millis,
+}
+
+/// A named part of a deployment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepSpec {
+    /// Its name, unique in the deployment.
+    pub name: StepName,
+    /// Whether it changes anything outside.
+    pub effect: StepEffect,
+    /// The resource it changes or belongs to. Always there for a mutating step.
+    pub resource: Option<ResourceName>,
+    /// Whether it may be repeated.
+    pub retry: RetryClass,
+    /// What it does.
+    pub body: StepBody,
+    /// The revision the resource should have afterwards, where the step names one.
+    pub revision: Option<Revision>,
+    /// The revision the resource must have before, where the step pins one.
+    pub expected_revision: Option<Revision>,
+    /// When to ask for a stop. Claims none.
+    pub timeout: Option<Millis>,
+}
+
+/// Whether a step is visible outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepEffect {
+    /// It is. Begins only under a permit.
+    Mutates,
+    /// It is not. Runs under a live lease alone.
+    None,
+}
+
+/// Whether a step may be repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RetryClass {
+    /// It has no external effect.
+    Pure,
+    /// Safe to repeat under the same operation id.
+    Idempotent,
+    /// Never repeated without a decision.
+    Unsafe,
+}
+
+/// What a step does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum StepBody {
+    /// Runs an argv, without a shell.
+    Command {
+        /// Program and arguments. Never empty.
+        argv: Vec<String>,
+    },
+    /// Unpacks an archive and switches `current` to it.
+    Release {
+        /// Path on the host, absolute or relative to the attempt's folder.
+        archive: String,
+        /// SHA-256 of the archive, lower-case hex.
+        sha256: String,
+    },
+}
+
+impl StepBody {
+    /// Who carries it out.
+    #[must_use]
+    pub fn adapter(&self) -> Adapter {
+        match self {
+            StepBody::Command { .. } => Adapter::Command,
+            StepBody::Release { .. } => Adapter::Release,
+        }
+    }
+}
+
+impl StepSpec {
+    /// What can be proven of this step on that resource.
+    #[must_use]
+    pub fn capability(&self, resource: &ResourceSpec) -> Capability {
+        match (&self.body, &resource.adapter) {
+            (StepBody::Release { .. }, _) => {
+                Capability { inspect: Inspect::Operation, enforce: Enforce::Fence, outlives: false }
+            }
+            (StepBody::Command { .. }, ResourceAdapter::Command { inspect, outlives }) => Capability {
+                inspect: if inspect.is_some() && self.revision.is_some() { Inspect::Revision } else { Inspect::None },
+                enforce: Enforce::None,
+                outlives: *outlives,
+            },
+            (StepBody::Command { .. }, ResourceAdapter::Release { .. }) => {
+                Capability { inspect: Inspect::None, enforce: Enforce::None, outlives: true }
+            }
+        }
+    }
+}
+
+/// SHA-256 of a resolved deployment and the target it was resolved against, lower-case hex: what a permit is bound to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PlanDigest(pub String);
+
+impl PlanDigest {
+    /// Of the canonical JSON of both: field order is declaration order, maps are sorted.
+    #[must_use]
+    pub fn of(deployment: &DeploymentSpec, target: &TargetSpec) -> Self {
+        let text = serde_json::to_vec(&(deployment, target)).expect("plain data serializes");
+        Self(hex(&Sha256::digest(text)))
+    }
+}
+
+/// Lower-case hex.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
