@@ -1,0 +1,114 @@
+//! Why something that an operator asked for is not done. Changes nothing.
+
+use holdfast_common::code::Code;
+use holdfast_common::id::{DeploymentId, DeploymentLabel, ResourceName, Revision};
+use holdfast_common::recovery::DecisionKind;
+
+use crate::state::{DeploymentState, EvidenceSequence};
+
+/// Why not. Reports, permits and heartbeats are never refused: they have answers of their own.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The target was never declared.
+    #[error("the target is not declared")]
+    NotDeclared,
+    /// A declaration that would change resources or agents under a deployment.
+    #[error("{holder} holds the target: its resources can't change now")]
+    TargetInUse {
+        /// Who holds it.
+        holder: DeploymentLabel,
+    },
+    /// The target is held, and the caller does not want to wait.
+    #[error("{holder} holds the target and is {state:?}")]
+    TargetHeld {
+        /// Who holds it.
+        holder: DeploymentLabel,
+        /// How it stands.
+        state: DeploymentState,
+    },
+    /// Too many wait already.
+    #[error("{waiting} deployments wait already")]
+    QueueFull {
+        /// How many.
+        waiting: usize,
+    },
+    /// A pinned revision is not the recorded one.
+    #[error("resource {resource} has revision {recorded:?}, the file expects {expected}")]
+    RevisionMismatch {
+        /// The resource.
+        resource: ResourceName,
+        /// What the file pins.
+        expected: Revision,
+        /// What is recorded.
+        recorded: Option<Revision>,
+    },
+    /// No such deployment on this target.
+    #[error("no deployment {0} on this target")]
+    DeploymentNotFound(DeploymentId),
+    /// Neither uncertain nor held.
+    #[error("the deployment is {state:?}: there is nothing to reconcile")]
+    NothingToReconcile {
+        /// Where it stands.
+        state: DeploymentState,
+    },
+    /// The decision lacks its proof.
+    #[error("{kind:?} is not open: {why_not}")]
+    DecisionNotOpen {
+        /// Which.
+        kind: DecisionKind,
+        /// What is missing.
+        why_not: String,
+    },
+    /// Newer evidence came.
+    #[error("evidence {newest:?} arrived after {shown:?}, which the decision was shown")]
+    EvidenceMoved {
+        /// What the decision was shown.
+        shown: EvidenceSequence,
+        /// What there is.
+        newest: EvidenceSequence,
+    },
+    /// Nothing to look at, no means to look, or nobody who reaches it.
+    #[error("can't inspect: {why}")]
+    CannotInspect {
+        /// Why.
+        why: String,
+    },
+    /// No open step, a resource that keeps no fence, or nobody who reaches it.
+    #[error("can't fence off: {why}")]
+    CannotFenceOff {
+        /// Why.
+        why: String,
+    },
+    /// The store's fences are used up.
+    #[error("no fence is left in this epoch")]
+    FenceExhausted,
+}
+
+impl Refusal {
+    /// Its stable code.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        match self {
+            Refusal::NotDeclared => Code::TargetNotFound,
+            Refusal::TargetInUse { .. } => Code::TargetInUse,
+            Refusal::TargetHeld { state, .. } => match state {
+                DeploymentState::Uncertain => Code::TargetUncertain,
+                DeploymentState::Held => Code::TargetWaitsForDecision,
+                DeploymentState::Queued
+                | DeploymentState::Active
+                | DeploymentState::Succeeded
+                | DeploymentState::Failed
+                | DeploymentState::Cancelled => Code::TargetBusy,
+            },
+            Refusal::QueueFull { .. } => Code::QueueFull,
+            Refusal::RevisionMismatch { .. } => Code::RevisionMismatch,
+            Refusal::DeploymentNotFound(_) => Code::DeploymentNotFound,
+            Refusal::NothingToReconcile { .. } => Code::NothingToReconcile,
+            Refusal::DecisionNotOpen { .. } => Code::DecisionNotOpen,
+            Refusal::EvidenceMoved { .. } => Code::EvidenceMoved,
+            Refusal::CannotInspect { .. } => Code::CannotInspect,
+            Refusal::CannotFenceOff { .. } => Code::CannotFenceOff,
+            Refusal::FenceExhausted => Code::FenceExhausted,
+        }
+    }
+}
