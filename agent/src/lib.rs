@@ -2,8 +2,10 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod boottime;
 pub mod bugs;
 pub mod config;
 pub mod crash;
+pub mod driver;
 pub mod journal;
 pub mod session;

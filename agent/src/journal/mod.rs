@@ -158,6 +158,12 @@ impl Journal {
         !self.answers.is_empty()
     }
 
+    /// The sequence that the next report will have. Only a seeded fault asks.
+    #[must_use]
+    pub fn next_sequence(&self) -> u64 {
+        row::last_sequence(&self.connection).map_or(1, |last| last + 1)
+    }
+
     /// Every report that was not answered, in order.
     pub fn unanswered(&self) -> Result<Vec<(Claim, Report)>, Error> {
         row::unanswered(&self.connection)

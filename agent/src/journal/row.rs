@@ -139,6 +139,11 @@ pub(super) fn put_report(
     Ok(ReportSequence(unsigned(sequence)))
 }
 
+pub(super) fn last_sequence(connection: &Connection) -> Option<u64> {
+    let query = "SELECT seq FROM sqlite_sequence WHERE name = 'outbox'";
+    connection.query_row(query, [], |row| row.get(0)).ok().map(unsigned)
+}
+
 pub(super) fn answer(connection: &Connection, sequence: ReportSequence, disposition: Disposition) -> Result<(), Error> {
     let update = "UPDATE outbox SET answer = ?2 WHERE sequence = ?1";
     connection.prepare_cached(update)?.execute(params![signed(sequence.0), json(&disposition)?])?;
