@@ -1,0 +1,3 @@
+//! What changes resources and reads them.
+
+pub mod release;

@@ -1,0 +1,6 @@
+//! Tests of the agent with real processes.
+#![allow(clippy::unwrap_used)]
+
+mod release;
+mod release_race;
+mod support;
