@@ -26,6 +26,7 @@ pub mod crash;
 pub mod driver;
 pub mod internal;
 pub mod journal;
+pub mod logs;
 pub mod session;
 
 mod durable;
