@@ -12,6 +12,7 @@
 //! | [`outcome`] | how the end of a step is told, from its exit and a look at its resource |
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
+#![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod bugs;
 pub mod decide;
