@@ -1,0 +1,6 @@
+//! Real processes, real sockets, real faults.
+
+mod harness;
+
+/// Everything under test in one program.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_holdfast-under-test");
