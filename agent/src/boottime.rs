@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use holdfast_common::time::Wall;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +34,16 @@ impl BootTime {
     pub fn since(self, earlier: BootTime) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
+}
+
+/// The wall clock now, for people to read.
+#[must_use]
+pub fn wall_now() -> Wall {
+    let micros = match SystemTime::now().duration_since(UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
+        Err(before) => i64::try_from(before.duration().as_micros()).map_or(i64::MIN, |micros| -micros),
+    };
+    Wall(micros)
 }
 
 /// One boot of one machine, as its kernel names it.

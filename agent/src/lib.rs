@@ -21,5 +21,7 @@ pub mod archive;
 pub mod boottime;
 pub mod crash;
 pub mod internal;
+pub mod places;
+pub mod supervisor;
 
 mod durable;
