@@ -19,7 +19,7 @@ use holdfast_agent_core::outcome::{self, Ending};
 use holdfast_agent_core::work::{Assignment, Boot};
 use holdfast_common::adapter::{Capability, Enforce, Inspect};
 use holdfast_common::id::{AttemptId, OperationId, StepName};
-use holdfast_common::outcome::{Exit, FailureClass};
+use holdfast_common::outcome::{Exit, FailureClass, StepEnd};
 use holdfast_common::spec::{ResourceAdapter, ResourceSpec, StepBody, StepSpec};
 use holdfast_common::time::Millis;
 
@@ -232,11 +232,7 @@ impl Bench {
         if let Some(detail) = detail {
             told.detail = format!("{}; {detail}", told.detail);
         }
-        let end = if ending.exit == Exit::Unknown && bugs::is_gone_failed() {
-            holdfast_agent_core::decide::gone()
-        } else {
-            told.end
-        };
+        let end = if told.end == StepEnd::Unknown { holdfast_agent_core::decide::gone() } else { told.end };
         Told { end, exit: Some(ending.exit), observed, detail: told.detail }
     }
 
