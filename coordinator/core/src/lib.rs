@@ -16,12 +16,6 @@
 //! identities come in as arguments, and this crate's `clippy.toml` says so to the compiler.
 
 #![warn(clippy::wildcard_enum_match_arm)]
-
-pub mod decision;
-pub mod event;
-pub mod input;
-pub mod refusal;
-pub mod state;
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod apply;
@@ -36,6 +30,7 @@ mod explain;
 mod fate;
 mod handlers;
 pub mod input;
+pub mod invariants;
 mod lease;
 pub mod open_decisions;
 mod outcome;
