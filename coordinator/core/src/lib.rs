@@ -15,7 +15,6 @@
 //! is the unit of atomicity. No clock, randomness, environment, thread or hash-map order is used here: instants and
 //! identities come in as arguments, and this crate's `clippy.toml` says so to the compiler.
 
-#![warn(clippy::wildcard_enum_match_arm)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod apply;
@@ -30,7 +29,6 @@ mod explain;
 mod fate;
 mod handlers;
 pub mod input;
-pub mod invariants;
 mod lease;
 pub mod open_decisions;
 mod outcome;
