@@ -3,4 +3,5 @@
 
 mod release;
 mod release_race;
+mod supervisor;
 mod support;
