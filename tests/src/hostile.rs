@@ -4,14 +4,19 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use holdfast_net::serve::{self, Limits, Routes};
 use holdfast_net::tls::ServerTls;
 use holdfast_proto::v1::agent_service_server::{AgentService, AgentServiceServer};
 use holdfast_proto::v1::connect_request::Message as Hears;
 use holdfast_proto::v1::connect_response::Message as Says;
+use holdfast_proto::v1::report::Body;
 use holdfast_proto::v1::{
-    ConnectRequest, ConnectResponse, Hello, Position, UploadLogRequest, UploadLogResponse, Welcome,
+    Claim, CommandBody, CommandResource, ConnectRequest, ConnectResponse, Disposition, DispositionKind, Heartbeat,
+    HeartbeatAnswer, Hello, LeaseAnswer, Offer, OfferAnswer, PermitAnswer, PermitAnswerKind, PermitRequest, Position,
+    Reach, RenewedLease, Report, Resource, RetryClass, Step, StepEffect, UploadLogRequest, UploadLogResponse, Welcome,
+    resource, step,
 };
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -117,7 +122,99 @@ pub fn welcome(session: Uuid) -> Welcome {
     }
 }
 
+/// An offer of one deployment on the target `box@test`, which commands change, with a lease of that length.
+#[must_use]
+pub fn offer(claim: &Claim, ttl: Duration, steps: &[(&str, Vec<String>)]) -> Offer {
+    let step = |(name, argv): &(&str, Vec<String>)| Step {
+        name: (*name).to_owned(),
+        effect: StepEffect::Mutates.into(),
+        resource: "box".to_owned(),
+        retry: RetryClass::Unsafe.into(),
+        body: Some(step::Body::Command(CommandBody { argv: argv.clone() })),
+        ..Step::default()
+    };
+    let adapter = resource::Adapter::Command(CommandResource { inspect: Vec::new(), outlives: false });
+    Offer {
+        claim: Some(claim.clone()),
+        target: "box@test".to_owned(),
+        attempt_number: 1,
+        ttl: prost_types::Duration::try_from(ttl).ok(),
+        plan_digest: "0".repeat(64),
+        steps: steps.iter().map(step).collect(),
+        resources: vec![Resource { name: "box".to_owned(), reach: Reach::Shared.into(), adapter: Some(adapter) }],
+        carried: Vec::new(),
+        cancel_grace: Some(prost_types::Duration { seconds: 1, nanos: 0 }),
+    }
+}
+
+/// A claim of a new deployment and a new attempt. Fences count in the first epoch.
+#[must_use]
+pub fn claim(fence: u64) -> Claim {
+    let (deployment, attempt) = (Uuid::now_v7().to_string(), Uuid::new_v4().to_string());
+    Claim { deployment, attempt, fence: (1 << 40) + fence }
+}
+
 impl Session {
+    /// Offers and waits for the answer.
+    pub async fn offer(&mut self, offer: Offer) -> OfferAnswer {
+        let claim = offer.claim.clone();
+        self.say(Says::Offer(offer)).await;
+        self.hear("the answer to an offer", |message| match message {
+            Hears::OfferAnswer(answer) if answer.claim == claim => Some(answer.clone()),
+            _ => None,
+        })
+        .await
+    }
+
+    /// Waits until the agent asks for a permit.
+    pub async fn permit_request(&mut self) -> PermitRequest {
+        self.hear("a request for a permit", |message| match message {
+            Hears::PermitRequest(request) => Some(request.clone()),
+            _ => None,
+        })
+        .await
+    }
+
+    /// Grants what was asked for.
+    pub async fn grant(&self, request: &PermitRequest) {
+        let (claim, step) = (request.claim.clone(), request.step.clone());
+        let kind = PermitAnswerKind::Granted.into();
+        self.say(Says::PermitAnswer(PermitAnswer { claim, step, kind, denial: 0 })).await;
+    }
+
+    /// Waits for a report that is as described.
+    pub async fn report(&mut self, what: &str, fits: impl Fn(&Body) -> bool) -> Report {
+        self.hear(what, |message| match message {
+            Hears::Report(report) if report.body.as_ref().is_some_and(&fits) => Some(report.clone()),
+            _ => None,
+        })
+        .await
+    }
+
+    /// Accepts a report.
+    pub async fn accept(&self, report: &Report) {
+        let kind = DispositionKind::Accepted.into();
+        self.say(Says::Disposition(Disposition { sequence: report.sequence, kind, reason: 0 })).await;
+    }
+
+    /// Waits for a heartbeat and renews what it names for that long.
+    pub async fn renew(&mut self, ttl: Duration) -> Heartbeat {
+        let heartbeat = self
+            .hear("a heartbeat", |message| match message {
+                Hears::Heartbeat(heartbeat) => Some(heartbeat.clone()),
+                _ => None,
+            })
+            .await;
+        let renewed = |claim: &Claim| RenewedLease {
+            claim: Some(claim.clone()),
+            answer: LeaseAnswer::Renewed.into(),
+            ttl: prost_types::Duration::try_from(ttl).ok(),
+        };
+        let leases = heartbeat.claims.iter().map(renewed).collect();
+        self.say(Says::HeartbeatAnswer(HeartbeatAnswer { number: heartbeat.number, leases })).await;
+        heartbeat
+    }
+
     /// Sends one message.
     pub async fn say(&self, message: Says) {
         let _over = self.outgoing.send(Ok(ConnectResponse { message: Some(message) })).await;

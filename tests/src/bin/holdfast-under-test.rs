@@ -13,5 +13,10 @@ fn main() -> ExitCode {
     if let Some(code) = holdfast_agent::internal::dispatch(std::env::args_os()) {
         return code;
     }
-    ExitCode::from(2)
+    let mut arguments = std::env::args_os();
+    let program = arguments.next().unwrap_or_default();
+    match arguments.next().as_deref().and_then(std::ffi::OsStr::to_str) {
+        Some("agent") => holdfast_agent::cli::main(std::iter::once(program).chain(arguments)),
+        _ => ExitCode::from(2),
+    }
 }

@@ -59,17 +59,25 @@ pub struct Settings {
     pub wrapper: Vec<String>,
 }
 
+/// Names a seeded fault that is switched on in every process of every cluster of a test run: a test that passes under it
+/// does not see it.
+pub const BUG: &str = "HOLDFAST_TEST_BUG";
+
+impl Settings {
+    fn of_test_run() -> Self {
+        let bug = std::env::var(BUG).ok().map(|name| ("HOLDFAST_BUG".to_owned(), name));
+        Self { environment: bug.into_iter().collect(), wrapper: Vec::new() }
+    }
+}
+
 impl Plan {
     /// A coordinator and the agents `web-01` and `web-02`. The program is the test's own
     /// `env!("CARGO_BIN_EXE_holdfast-under-test")`.
     #[must_use]
     pub fn new(program: impl Into<PathBuf>) -> Self {
-        Self {
-            program: program.into(),
-            agents: vec!["web-01".to_owned(), "web-02".to_owned()],
-            coordinator: Settings::default(),
-            agent: Settings::default(),
-        }
+        let agents = vec!["web-01".to_owned(), "web-02".to_owned()];
+        let settings = Settings::of_test_run();
+        Self { program: program.into(), agents, coordinator: settings.clone(), agent: settings }
     }
 
     /// Other agents. All have the label `role = shop`.
