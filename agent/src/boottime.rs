@@ -23,6 +23,12 @@ impl BootTime {
         Self(seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds))
     }
 
+    /// Whole milliseconds since boot.
+    #[must_use]
+    pub fn as_millis(self) -> u64 {
+        self.0 / 1_000_000
+    }
+
     /// This instant and `span` later. Saturates.
     #[must_use]
     pub fn after(self, span: Duration) -> Self {

@@ -2,8 +2,7 @@
 //!
 //! ```text
 //! state/
-//!   lock                              held by the one agent that uses this folder
-//!   journal.sqlite
+//!   agent.lock, journal.db            the journal's: held by the one agent that uses this folder
 //!   locks/<target>                    held by the shim of a mutating step on that target
 //!   attempts/<attempt>/work/          where the attempt's commands run
 //!   attempts/<attempt>/steps/<step>/  what is known of one step, see [`StepFolder`]
@@ -35,18 +34,6 @@ impl Places {
             durable::ensure_dir(&folder)?;
         }
         Ok(())
-    }
-
-    /// The file that the one agent on this folder holds a lock on.
-    #[must_use]
-    pub fn agent_lock(&self) -> PathBuf {
-        self.state.join("lock")
-    }
-
-    /// The journal's database.
-    #[must_use]
-    pub fn journal(&self) -> PathBuf {
-        self.state.join("journal.sqlite")
     }
 
     /// The file that the shim of a mutating step on that target holds a lock on.

@@ -108,14 +108,8 @@ fn check(parts: &[Vec<u8>]) -> Result<Archive, Error> {
 /// The rule that refused the archive, and the entry's name where one was named.
 fn refused(result: Result<Archive, Error>) -> (String, Why) {
     match result {
-        Err(error @ (Error::Entry { .. } | Error::Whole(_))) => {
-            assert!(error.is_refusal());
-            match error {
-                Error::Entry { name, why, .. } => (name, why),
-                Error::Whole(why) => (String::new(), why),
-                other => panic!("{other}"),
-            }
-        }
+        Err(Error::Entry { name, why, .. }) => (name, why),
+        Err(Error::Whole(why)) => (String::new(), why),
         other => panic!("not refused: {other:?}"),
     }
 }
@@ -286,7 +280,7 @@ fn bombs_are_refused_by_count_size_ratio_depth_and_length() {
     assert_eq!(refused(check_bytes(&gz(&tar(&headers)), few)).1, Why::Entries { limit: 3 });
 
     let huge = Raw { size: Some(1 << 32), ..FILE }.bytes();
-    assert!(matches!(refused(check(&[huge.clone()])).1, Why::TotalBytes { .. }));
+    assert!(matches!(refused(check(&[huge])).1, Why::TotalBytes { .. }));
     let small = Limits { file_bytes: 4, ..Limits::default() };
     assert_eq!(refused(check_bytes(&gz(&tar(&[file("a")])), small)).1, Why::FileBytes { bytes: 5, limit: 4 });
 

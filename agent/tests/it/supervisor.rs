@@ -63,10 +63,9 @@ impl Host {
     }
 
     fn ended(&self, step: &StepFolder) -> ExitRecord {
-        match self.supervisor.wait(step, BOUND).unwrap() {
-            Known::Ended(record) => record,
-            other => panic!("not ended: {other:?}"),
-        }
+        let known = self.supervisor.wait(step, BOUND).unwrap();
+        let Known::Ended(record) = known else { panic!("not ended: {known:?}") };
+        record
     }
 
     fn run(&self, launch: &Launch) -> ExitRecord {
@@ -109,7 +108,8 @@ impl Drop for Process {
 #[test]
 fn a_body_gets_its_environment_and_folder_and_nothing_else() {
     let host = Host::new();
-    let record = host.run(&host.shell("pwd; env | sort; readlink /proc/$$/fd/0; ls -l /proc/$$/fd | grep -c /state/; echo err >&2"));
+    let record = host
+        .run(&host.shell("pwd; env | sort; readlink /proc/$$/fd/0; ls -l /proc/$$/fd | grep -c /state/; echo err >&2"));
     assert_eq!((record.exit, record.stopped_by_us, record.survivors.len()), (Exit::Exited(0), false, 0));
     let step = host.step(1);
     let work = host.places.work(AttemptId(Uuid::from_u128(1)));
@@ -353,9 +353,8 @@ fn a_shim_killed_alone_leaves_an_exit_that_nobody_knows() {
     host.supervisor.start(&step, &host.shell("sleep 1000 & echo $! > child; echo $$ > ready; wait")).unwrap();
     let (body, child) = (host.process("ready"), host.process("child"));
     kill_process(host.shim_of(&step), Signal::KILL).unwrap();
-    let known = eventually("the shim is gone", || match host.supervisor.survey(&step).unwrap() {
-        Known::Running => None,
-        other => Some(other),
+    let known = eventually("the shim is gone", || {
+        Some(host.supervisor.survey(&step).unwrap()).filter(|known| *known != Known::Running)
     });
     let Known::Gone { survivors, other_boot: false } = known else { panic!("{known:?}") };
     let mut found: Vec<i32> = survivors.iter().map(|one| one.pid).collect();

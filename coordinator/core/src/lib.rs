@@ -15,6 +15,8 @@
 //! is the unit of atomicity. No clock, randomness, environment, thread or hash-map order is used here: instants and
 //! identities come in as arguments, and this crate's `clippy.toml` says so to the compiler.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 pub mod decision;
 pub mod event;
 pub mod input;
