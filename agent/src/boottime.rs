@@ -23,7 +23,13 @@ impl BootTime {
         Self(seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds))
     }
 
-    /// Whole milliseconds since boot.
+    /// From milliseconds since boot. Saturates.
+    #[must_use]
+    pub fn from_millis(millis: u64) -> Self {
+        Self(millis.saturating_mul(1_000_000))
+    }
+
+    /// Milliseconds since boot.
     #[must_use]
     pub fn as_millis(self) -> u64 {
         self.0 / 1_000_000

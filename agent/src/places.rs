@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! state/
-//!   agent.lock, journal.db            the journal's: held by the one agent that uses this folder
+//!   lock                              held by the one agent that uses this folder
+//!   journal.sqlite
 //!   locks/<target>                    held by the shim of a mutating step on that target
 //!   attempts/<attempt>/work/          where the attempt's commands run
 //!   attempts/<attempt>/steps/<step>/  what is known of one step, see [`StepFolder`]
@@ -28,12 +29,30 @@ impl Places {
         Self { state: state.to_owned() }
     }
 
+    /// The state folder itself.
+    #[must_use]
+    pub fn state(&self) -> &Path {
+        &self.state
+    }
+
     /// Makes the layout where it is missing. The state folder's parent must be there.
     pub fn prepare(&self) -> io::Result<()> {
         for folder in [self.state.clone(), self.state.join("locks"), self.state.join("attempts")] {
             durable::ensure_dir(&folder)?;
         }
         Ok(())
+    }
+
+    /// The file that the one agent on this folder holds a lock on.
+    #[must_use]
+    pub fn agent_lock(&self) -> PathBuf {
+        self.state.join("lock")
+    }
+
+    /// The journal's database.
+    #[must_use]
+    pub fn journal(&self) -> PathBuf {
+        self.state.join("journal.sqlite")
     }
 
     /// The file that the shim of a mutating step on that target holds a lock on.
@@ -83,6 +102,7 @@ impl Places {
 /// start.json   the start record, made exclusively: "started", or the tombstone "never started"
 /// stop.json    a stop was asked for
 /// stdout, stderr
+/// signalled    the stop signal was sent
 /// exit.json    how it ended
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,6 +141,10 @@ impl StepFolder {
 
     pub(crate) fn stop(&self) -> PathBuf {
         self.0.join("stop.json")
+    }
+
+    pub(crate) fn signalled(&self) -> PathBuf {
+        self.0.join("signalled")
     }
 
     pub(crate) fn exit(&self) -> PathBuf {

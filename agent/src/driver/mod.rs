@@ -99,8 +99,8 @@ pub enum Finding {
 
 /// Who touches processes and resources. Every call returns at once; what comes of it arrives as a [`HandEvent`].
 pub trait Hands {
-    /// Launches a step under a shim.
-    fn launch(&mut self, assignment: &Assignment, step: &StepSpec);
+    /// Launches a step under a shim. Its body must not begin after `not_after`, the end of the lease's count.
+    fn launch(&mut self, assignment: &Assignment, step: &StepSpec, not_after: Option<Boot>);
     /// Stops a step's process group: SIGTERM, grace, SIGKILL.
     fn stop(&mut self, assignment: &Assignment, step: &StepSpec);
     /// Creates a step's start record as "never started". If the step had begun after all, says what is known of it.

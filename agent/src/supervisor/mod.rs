@@ -140,6 +140,12 @@ impl Supervisor {
         durable::publish(&folder.stop(), &serde_json::to_vec(&request).expect("plain data serializes")).map(drop)
     }
 
+    /// Whether the shim has sent the stop signal.
+    #[must_use]
+    pub fn is_signalled(&self, folder: &StepFolder) -> bool {
+        folder.signalled().exists()
+    }
+
     /// What is known of the step now. Changes nothing.
     pub fn survey(&self, folder: &StepFolder) -> io::Result<Known> {
         self.reap();

@@ -150,6 +150,8 @@ impl Group {
             self.kill_when_due();
         } else if let Ok(Some(request)) = StopRequest::read(folder) {
             self.signal(Signal::TERM);
+            // For people only: that the request was acted on. The exit record tells it for good.
+            let _ = std::fs::write(folder.signalled(), b"SIGTERM");
             self.stop = Some(Stop { kill_at: Instant::now() + Duration::from(request.grace) });
         }
     }
