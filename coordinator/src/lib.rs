@@ -3,4 +3,6 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod bugs;
+pub mod crash;
+pub mod driver;
 pub mod store;
