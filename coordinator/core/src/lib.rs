@@ -29,6 +29,7 @@ mod explain;
 mod fate;
 mod handlers;
 pub mod input;
+pub mod invariants;
 mod lease;
 pub mod open_decisions;
 mod outcome;
