@@ -1,1 +1,8 @@
-//! Placeholder.
+//! The central service: fenced leases, permits, decisions, and what is known.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod bugs;
+pub mod crash;
+pub mod driver;
+pub mod store;

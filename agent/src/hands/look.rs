@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use holdfast_agent_core::outcome::Look;
+use holdfast_agent_core::outcome::{Ending, Look};
 use holdfast_common::adapter::Inspect;
 use holdfast_common::claim::Claim;
 use holdfast_common::fence::Fence;
 use holdfast_common::id::Revision;
-use holdfast_common::outcome::{OperationState, Reading};
-use holdfast_common::spec::ResourceAdapter;
+use holdfast_common::outcome::{Exit, FailureClass, OperationState, Reading};
+use holdfast_common::spec::{ResourceAdapter, StepBody};
 
 use super::Job;
 use crate::adapters::command::{self, Inspection};
@@ -23,12 +23,16 @@ use crate::session::{Inquiry, Question};
 const INSPECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The look at a step's resource after it ended, and the revision that was read.
-pub(super) fn after(job: &Job, places: &Places) -> (Look, Option<Revision>) {
+///
+/// A folder that no release was ever put into can't be read. Where the adapter itself refused, before it changed anything,
+/// its word is enough.
+pub(super) fn after(job: &Job, ending: Ending, places: &Places) -> (Look, Option<Revision>) {
     let Some(resource) = job.resource() else { return (Look::CannotInspect, None) };
     match (job.capability().inspect, &resource.adapter) {
         (Inspect::Operation, ResourceAdapter::Release { root, .. }) => {
             let reading = release::inspect(&PathBuf::from(root), &job.operation());
             match reading.state {
+                OperationState::Unknown if is_refusal(job, ending) => (Look::Read(OperationState::NotApplied), None),
                 OperationState::Unknown => (Look::NotRead { why: reading.detail }, reading.revision),
                 state => (Look::Read(state), reading.revision),
             }
@@ -41,6 +45,11 @@ pub(super) fn after(job: &Job, places: &Places) -> (Look, Option<Revision>) {
         }
         (Inspect::None | Inspect::Revision | Inspect::Operation, _) => (Look::CannotInspect, None),
     }
+}
+
+fn is_refusal(job: &Job, ending: Ending) -> bool {
+    let refused = ending.class == FailureClass::Permanent && matches!(ending.exit, Exit::Exited(_));
+    refused && matches!(job.step.body, StepBody::Release { .. })
 }
 
 fn by_revision(job: &Job, observed: &Revision) -> Look {

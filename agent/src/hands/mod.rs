@@ -227,7 +227,7 @@ impl Bench {
     }
 
     fn told_by(&self, job: &Job, ending: Ending, detail: Option<&str>) -> Told {
-        let (look, observed) = look::after(job, &self.places);
+        let (look, observed) = look::after(job, ending, &self.places);
         let mut told = outcome::tell(job.step.effect, ending, job.capability(), &look);
         if let Some(detail) = detail {
             told.detail = format!("{}; {detail}", told.detail);
