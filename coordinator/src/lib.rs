@@ -1,1 +1,5 @@
-//! Placeholder.
+//! The coordinator.
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod auth;
+pub mod grpc;

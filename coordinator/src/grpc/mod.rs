@@ -1,0 +1,3 @@
+//! The services on the wire. Thin: they translate, ask the driver, and translate back.
+
+pub mod status;
