@@ -3,4 +3,5 @@
 
 pub mod auth;
 pub mod grpc;
+pub mod logs;
 pub mod sessions;
