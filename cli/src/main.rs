@@ -1,1 +1,3 @@
+//! The `holdfast` binary.
+
 fn main() {}

@@ -14,7 +14,7 @@ pub use offer::{resource_from_wire, resource_to_wire, step_from_wire, step_to_wi
 pub use report::{
     claim_from_wire, claim_to_wire, reading_from_wire, reading_to_wire, report_from_wire, report_to_wire,
 };
-pub use report::{disposition_from_wire, disposition_to_wire};
+pub use report::{disposition_from_wire, disposition_to_wire, operation_from_wire};
 pub use time::{duration_from_wire, duration_to_wire, wall_from_wire, wall_to_wire};
 
 /// Between a wire enum and one of ours. Zero and unknown numbers are refused.

@@ -166,7 +166,8 @@ pub fn disposition_to_wire(sequence: ReportSequence, disposition: Disposition) -
     v1::Disposition { sequence: sequence.0, kind: kind as i32, reason }
 }
 
-fn operation_from_wire(field: &'static str, text: &str) -> Result<Option<OperationId>, Invalid> {
+/// An operation id; empty is none.
+pub fn operation_from_wire(field: &'static str, text: &str) -> Result<Option<OperationId>, Invalid> {
     if text.is_empty() {
         return Ok(None);
     }
