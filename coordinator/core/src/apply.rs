@@ -115,10 +115,11 @@ fn about(state: Option<&TargetState>, event: &Event) -> Option<DeploymentId> {
 }
 
 fn first(recorded: &Recorded) -> Result<TargetState, &'static str> {
-    match &recorded.event {
-        Event::TargetDeclared { spec, .. } if recorded.sequence == EventSequence(1) => Ok(target::declared(spec)),
-        _ => Err("a target's first event declares it"),
+    let Event::TargetDeclared { spec, .. } = &recorded.event else { return Err("a target's first event declares it") };
+    if recorded.sequence != EventSequence(1) {
+        return Err("it is not the first event of the target");
     }
+    Ok(target::declared(spec))
 }
 
 /// Checks first, changes last: on an error the state is as it was.

@@ -1,9 +1,9 @@
 //! A deployment, whole and on one line.
 
-use holdfast_common::id::{DeploymentLabel, TargetName};
+use holdfast_common::id::{AgentName, DeploymentLabel, TargetName};
 use holdfast_common::outcome::StepEnd;
 use holdfast_common::spec::StepSpec;
-use holdfast_common::time::Serving;
+use holdfast_common::time::Millis;
 use holdfast_coordinator_core::state::{
     Attempt, AttemptState, CancelCause, Cancellation, DecisionRecord, Deployment, EventSequence, StepRun, StepState,
 };
@@ -36,13 +36,16 @@ pub fn summary(target: &TargetName, deployment: &Deployment) -> v1::DeploymentSu
     }
 }
 
-/// Whole. `now` is the coordinator's serving time, for the silence of a live lease.
+/// How long ago an agent was last heard, for people.
+pub type Silence<'a> = &'a dyn Fn(&AgentName) -> Option<Millis>;
+
+/// Whole. `silence` is told of attempts with a live lease only.
 #[must_use]
 pub fn whole(
     target: &TargetName,
     deployment: &Deployment,
     sequence: EventSequence,
-    now: Option<Serving>,
+    silence: Silence<'_>,
 ) -> v1::Deployment {
     let ended = deployment.ended.as_ref();
     v1::Deployment {
@@ -50,7 +53,7 @@ pub fn whole(
         request_id: deployment.request.to_string(),
         plan_digest: deployment.plan.0.clone(),
         inputs: deployment.spec.inputs.clone().into_iter().collect(),
-        attempts: deployment.attempts.iter().map(|attempt| attempt_view(deployment, attempt, now)).collect(),
+        attempts: deployment.attempts.iter().map(|attempt| attempt_view(deployment, attempt, silence)).collect(),
         cancellation: deployment.cancel.as_ref().map(cancellation),
         waiting: deployment.waiting.as_ref().map(waiting).unwrap_or_default(),
         holds_target: deployment.reserved_at.is_some() && ended.is_none(),
@@ -64,9 +67,9 @@ pub fn whole(
     }
 }
 
-fn attempt_view(deployment: &Deployment, attempt: &Attempt, now: Option<Serving>) -> v1::Attempt {
+fn attempt_view(deployment: &Deployment, attempt: &Attempt, silence: Silence<'_>) -> v1::Attempt {
     let lease = attempt.lease.as_ref();
-    let silent = lease.zip(now).map(|(lease, now)| now.since(lease.heard));
+    let silent = lease.and_then(|_| silence(&attempt.agent));
     v1::Attempt {
         id: attempt.id.to_string(),
         number: attempt.number,

@@ -7,7 +7,7 @@ use holdfast_common::text::{bounded, one_line};
 use holdfast_coordinator_core::Event;
 use holdfast_coordinator_core::state::{
     Attempt, AttemptState, CancelCause, Deployment, DeploymentState, Evidence, EvidenceBody, InquiryKind,
-    ResourceKnowledge, StepRun, StepState, Waiting,
+    ResourceKnowledge, StepRun, Waiting,
 };
 
 use super::enums::{attempt_word, decline_words, filed_words, state_word};
@@ -85,21 +85,9 @@ fn begun_words(step: &StepRun) -> String {
 #[must_use]
 pub fn open_step(deployment: &Deployment) -> Option<(&Attempt, &StepRun)> {
     deployment.attempts.iter().rev().find_map(|attempt| {
-        let open = attempt.steps.iter().find(|step| is_open(step))?;
+        let open = attempt.open_permit()?;
         Some((attempt, open))
     })
-}
-
-fn is_open(step: &StepRun) -> bool {
-    step.permitted_at.is_some()
-        && match step.state {
-            StepState::Permitted | StepState::Started | StepState::Ended(StepEnd::Unknown) => true,
-            StepState::Pending
-            | StepState::Carried { .. }
-            | StepState::Ended(
-                StepEnd::Applied | StepEnd::Failed { .. } | StepEnd::Stopped { .. } | StepEnd::NotStarted,
-            ) => false,
-        }
 }
 
 /// Why a deployment waits.
@@ -255,7 +243,7 @@ pub fn evidence_words(evidence: &Evidence) -> String {
         EvidenceBody::JournalWord { agent, runner, detail, .. } => {
             format!("the journal of {agent} says of the runner: {}{}", runner_word(*runner), and(detail))
         }
-        EvidenceBody::Attested { by, attestation } => {
+        EvidenceBody::Attested { by, attestation, .. } => {
             let runner = match attestation.runner {
                 AttestedRunner::Stopped => "the runner has stopped",
                 AttestedRunner::HostGone => "the host is gone for good",

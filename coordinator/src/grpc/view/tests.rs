@@ -10,7 +10,7 @@ use holdfast_common::spec::{
     DeploymentSpec, PlanDigest, Reach, ResourceAdapter, ResourceSpec, RetryClass, RetrySpec, StepBody, StepEffect,
     StepSpec, TargetSpec,
 };
-use holdfast_common::time::{Millis, Serving};
+use holdfast_common::time::Millis;
 use holdfast_coordinator_core::TargetState;
 use holdfast_coordinator_core::state::{
     Attempt, AttemptState, Deployment, DeploymentState, EventSequence, Seen, StepRun, StepState,
@@ -106,6 +106,7 @@ fn uncertain() -> TargetState {
         fence: Fence::first(Epoch(1)),
         next_number: 13,
         home: Some(AgentName::new("web-07").unwrap()),
+        identities: BTreeMap::new(),
         resources: BTreeMap::new(),
         current: Some(deployment),
         queue: VecDeque::new(),
@@ -150,7 +151,7 @@ fn each_holding_state_has_its_code_and_its_next_command() {
 fn a_deployment_shows_its_open_step_and_never_a_result_that_nobody_saw() {
     let state = uncertain();
     let current = state.current.as_ref().expect("held");
-    let shown = deployment::whole(&state.spec.name, current, state.sequence, Some(Serving(5)));
+    let shown = deployment::whole(&state.spec.name, current, state.sequence, &|_| Some(Millis(5)));
     let summary = shown.summary.expect("there");
     assert_eq!(summary.state, v1::DeploymentState::Uncertain as i32);
     assert_eq!(summary.label, "shop@prod#12");
