@@ -8,16 +8,14 @@ use super::role::Role;
 /// Everything about a token but its secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// The operator it stands for. Unique among tokens that are not revoked.
+    /// The operator it stands for. Unique.
     pub name: OperatorName,
     /// What it was made for.
     pub role: Role,
-    /// When it was made.
-    pub created_at: Wall,
     /// When it ends. Every token does.
     pub expires_at: Wall,
-    /// When it was revoked.
-    pub revoked_at: Option<Wall>,
+    /// It was taken back.
+    pub revoked: bool,
 }
 
 /// How a token stands at an instant.
@@ -35,10 +33,10 @@ impl Token {
     /// How it stands at `now`.
     #[must_use]
     pub fn standing(&self, now: Wall) -> Standing {
-        match self.revoked_at {
-            Some(_) => Standing::Revoked,
-            None if now >= self.expires_at => Standing::Expired,
-            None => Standing::Valid,
+        match self.revoked {
+            true => Standing::Revoked,
+            false if now >= self.expires_at => Standing::Expired,
+            false => Standing::Valid,
         }
     }
 }
@@ -52,13 +50,12 @@ mod tests {
         let token = Token {
             name: OperatorName::new("anna").expect("a name"),
             role: Role::Admin,
-            created_at: Wall(0),
             expires_at: Wall(100),
-            revoked_at: None,
+            revoked: false,
         };
         assert_eq!(token.standing(Wall(99)), Standing::Valid);
         assert_eq!(token.standing(Wall(100)), Standing::Expired);
-        let revoked = Token { revoked_at: Some(Wall(50)), ..token };
+        let revoked = Token { revoked: true, ..token };
         assert_eq!(revoked.standing(Wall(10)), Standing::Revoked);
     }
 }

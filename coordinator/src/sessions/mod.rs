@@ -127,12 +127,17 @@ impl Directory {
         }
     }
 
-    /// The journal of the agent's live session.
+    /// The journal of the agent's last `Hello` to this coordinator, in contact or not.
     #[must_use]
-    pub fn live_incarnation(&self, name: &AgentName) -> Option<IncarnationId> {
+    pub fn last_incarnation(&self, name: &AgentName) -> Option<IncarnationId> {
         let agents = self.lock();
-        let known = agents.get(name)?;
-        known.live.as_ref().map(|_| known.profile.incarnation)
+        agents.get(name).filter(|known| known.spoke).map(|known| known.profile.incarnation)
+    }
+
+    /// When the agent was last heard, for people.
+    #[must_use]
+    pub fn last_heard(&self, name: &AgentName) -> Option<Wall> {
+        self.lock().get(name).map(|known| known.last_heard)
     }
 
     /// The target of an inquiry that was sent in this session; `None` for any other.

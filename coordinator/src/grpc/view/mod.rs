@@ -27,15 +27,18 @@ fn seen(seen: &state::Seen) -> v1::Seen {
     v1::Seen { said_at: Some(wall_to_wire(seen.said_at)), received_at: Some(wall_to_wire(seen.received_at)) }
 }
 
-fn fence_number(fence: Option<Fence>) -> u64 {
+/// Its number; 0 where there is none.
+pub(crate) fn fence_number(fence: Option<Fence>) -> u64 {
     fence.map_or(0, Fence::as_u64)
 }
 
-fn fence_text(fence: Option<Fence>) -> String {
+/// As people read it; empty where there is none.
+pub(crate) fn fence_text(fence: Option<Fence>) -> String {
     fence.map(|fence| fence.to_string()).unwrap_or_default()
 }
 
-fn text<T: ToString>(value: Option<&T>) -> String {
+/// The text of a value; empty where there is none.
+pub(crate) fn text<T: ToString>(value: Option<&T>) -> String {
     value.map(T::to_string).unwrap_or_default()
 }
 

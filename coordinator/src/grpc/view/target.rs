@@ -1,8 +1,8 @@
 //! A target: who holds it, since when, why, and who waits.
 
 use holdfast_common::spec::ResourceSpec;
-use holdfast_coordinator_core::TargetState;
 use holdfast_coordinator_core::state::{Deployment, DeploymentState, ResourceKnowledge, Waiting};
+use holdfast_coordinator_core::{TargetState, open_decisions};
 use holdfast_proto::convert::{resource_to_wire, wall_to_wire};
 use holdfast_proto::v1;
 
@@ -62,7 +62,8 @@ pub fn who_can_act(state: &TargetState, deployment: &Deployment) -> String {
     let label = label(&state.spec.name, deployment);
     match deployment.state {
         DeploymentState::Uncertain | DeploymentState::Held => {
-            format!("an operator who may decide: holdfast reconcile show {label}")
+            let who = open_decisions(state, deployment).who_can_act.join("; ");
+            format!("{who} (holdfast reconcile show {label})")
         }
         DeploymentState::Queued | DeploymentState::Active => match &deployment.waiting {
             Some(Waiting::NoEligibleAgent { .. }) => {
