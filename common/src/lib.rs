@@ -21,6 +21,8 @@
 //! | [`problem`] | a refusal as it is shown and sent |
 //! | [`text`] | text from outside, made safe to show |
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 pub mod adapter;
 pub mod claim;
 pub mod code;
