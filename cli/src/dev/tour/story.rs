@@ -146,6 +146,13 @@ impl<'a> Story<'a> {
         Ok(None)
     }
 
+    /// Leaves out the events so far.
+    pub(super) async fn skip(&mut self, label: &str) -> anyhow::Result<()> {
+        let sequence = self.api.deployment(label).await?.event_sequence;
+        self.told.insert(label.to_owned(), sequence);
+        Ok(())
+    }
+
     async fn follow(&self, label: &str) -> Result<Events, Refused> {
         let from = self.told.get(label).map_or(1, |told| told + 1);
         self.api.events(label, from, true).await
@@ -259,7 +266,7 @@ mod tests {
         let file = DeploymentFile::parse(DEPLOYMENT_FILE).expect("valid");
         let spec = file.resolve(&inputs, None, &target).expect("fits");
         let steps: Vec<_> = spec.steps.iter().map(|step| step.name.as_str()).collect();
-        assert_eq!(steps, ["look", SWITCH, "check"]);
+        assert_eq!(steps, ["look", SWITCH, "smoke"]);
         assert_eq!(target.resources[0].name.as_str(), RESOURCE);
     }
 }
