@@ -166,7 +166,7 @@ fn the_tour_is_true_and_leaves_nothing_behind() {
     assert_eq!(output.status.code(), Some(0), "{told}\n{complaint}");
     for part in [
         "1. The first release",
-        "shop@dev#1 is succeeded",
+        "shop@dev#1 has succeeded",
         "from here on nothing that web-0",
         "shop@dev#2 is uncertain",
         "shop@dev is held for shop@dev#2",
@@ -178,7 +178,7 @@ fn the_tour_is_true_and_leaves_nothing_behind() {
         "switch was carried over, not run again",
         "superseded fence",
         "each is kept as evidence with the reason, and is no authority",
-        "shop@dev#3 is succeeded",
+        "shop@dev#3 has succeeded",
         "statements were checked and all are true",
     ] {
         assert!(told.contains(part), "{part:?} is missing:\n{told}");

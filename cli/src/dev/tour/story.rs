@@ -164,7 +164,8 @@ impl<'a> Story<'a> {
         label: &str,
         state: v1::DeploymentState,
     ) -> anyhow::Result<v1::Deployment> {
-        let statement = format!("{label} is {}", words::deployment(state));
+        let verb = if state == v1::DeploymentState::Succeeded { "has" } else { "is" };
+        let statement = format!("{label} {verb} {}", words::deployment(state));
         self.until(label, &statement, |event| event.state_after() == state).await?;
         let deployment = self.api.deployment(label).await?;
         let summary = summary(&deployment)?;
