@@ -8,5 +8,6 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod ca;
+pub mod dev;
 pub mod output;
 pub mod proxy;

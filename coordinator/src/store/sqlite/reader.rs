@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use holdfast_common::id::{AgentName, DeploymentId, DeploymentLabel, OperatorName, TargetName};
+use holdfast_common::id::{AgentName, DeploymentId, DeploymentLabel, OperatorName, RequestId, TargetName};
 use holdfast_common::time::Wall;
 use holdfast_coordinator_core::TargetState;
 use holdfast_coordinator_core::state::Evidence;
@@ -15,7 +15,7 @@ use super::replay::{COLUMNS, EventRow};
 use super::{convert, failed, look_up, replay, verify};
 use crate::store::chain::Break;
 use crate::store::rows::{DeploymentFilter, DeploymentRow, EventFilter, StoredEvent, TargetRow};
-use crate::store::{AgentRow, Digest, Error, GlobalOrder, OrphanRow, RefusalRow, TokenRow};
+use crate::store::{AgentRow, Digest, Error, GlobalOrder, OrphanRow, RefusalRow, Submission, TokenRow};
 
 /// A few read-only connections. Its calls block on the disk: async callers go through [`Reader::run`].
 #[derive(Clone)]
@@ -113,6 +113,11 @@ impl Reader {
             let values = params![before, filter.target.as_ref().map(TargetName::as_str), states, filter.limit];
             all(connection, "list deployments", sql, values, raw_deployment)?.into_iter().map(deployment).collect()
         })
+    }
+
+    /// What a request id stands for.
+    pub fn submission(&self, request: RequestId) -> Result<Option<Submission>, Error> {
+        self.with(|connection| look_up::submission(connection, request))
     }
 
     /// The target of a deployment.
