@@ -1,10 +1,12 @@
 //! Holdfast's wire protocol.
 //!
 //! [`v1`] is generated from `proto/holdfast/v1`. [`convert`] is the only mapping between it and the vocabulary of
-//! `holdfast-common`: inside the programs there are no half-valid values. [`json`] is the protobuf JSON mapping.
+//! `holdfast-common`: inside the programs there are no half-valid values. [`json`] is the protobuf JSON mapping,
+//! [`problem`] how a refusal travels in a status.
 
 pub mod convert;
 pub mod json;
+pub mod problem;
 
 /// The generated types and services of package `holdfast.v1`.
 #[allow(missing_docs, clippy::all, unreachable_pub, clippy::wildcard_enum_match_arm)]
