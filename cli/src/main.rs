@@ -1,3 +1,5 @@
 //! The `holdfast` binary.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    holdfast::main(std::env::args_os())
+}
