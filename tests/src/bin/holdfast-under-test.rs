@@ -10,5 +10,5 @@ fn main() -> ExitCode {
     if arguments.nth(1).is_some_and(|word| word == ledger::COMMAND) {
         return ledger::run(arguments);
     }
-    holdfast::dev::dispatch(std::env::args_os()).unwrap_or(ExitCode::from(2))
+    holdfast::main(std::env::args_os())
 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use holdfast_proto::v1::{
-    AttemptState, AttestedRunner, AttestedTarget, Contact, DecisionKind, DeploymentState, ListDeploymentsRequest,
+    ApplyTargetRequest, AttemptState, AttestedRunner, AttestedTarget, Contact, DecisionKind, DeploymentState,
+    ListDeploymentsRequest,
 };
 use holdfast_tests::api::{code_of, id_of, state_of};
 use holdfast_tests::cluster::{LONG, Plan, SHORT};
@@ -22,8 +23,9 @@ async fn nothing_but_a_decision_frees_an_uncertain_target() {
     let before = operator.target(BOX).await;
 
     // Asking for it in other words.
-    operator.apply_target(&files::command_target(BOX, true)).await;
-    operator.apply_target(&files::command_target(BOX, false)).await;
+    let again = ApplyTargetRequest { file: files::command_target(BOX, true) };
+    let refused = operator.client.clone().apply_target(again).await.expect_err("it is held");
+    assert!(code_of(&refused).starts_with("HF-"), "{refused:?}");
     operator.cancel(&label).await;
     operator.decide(&label, "", DecisionKind::Note).await.expect("a note is always allowed");
     for kind in [
@@ -151,7 +153,8 @@ async fn an_agent_that_thaws_in_the_gap_is_refused_by_the_resource() {
         let archive = site::archive(cluster.folder(), version);
         DeploymentFile::new(SHOP, ttl).release("switch", &archive, version).text().to_owned()
     };
-    let (v1, v2) = (file("v1", SHORT), file("v2", LONG));
+    // The frozen one looks connected, so it may be offered the next one too, in vain.
+    let (v1, v2) = (file("v1", SHORT), file("v2", SHORT));
     let label = submit(&operator, &v1).await;
     let paused = wait::until("the release to pause", wait::SOON, async || {
         let stopped = |pid: &i32| u32::try_from(*pid).ok().and_then(process::state_of) == Some('T');
@@ -268,4 +271,20 @@ async fn reading_changes_nothing() {
     }
     let after = (operator.deployment(&label).await, operator.target(BOX).await, operator.events(&label).await);
     assert_eq!(before, after);
+}
+
+/// An agent that looks connected and answers no offer does not keep work from others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_ignores_offers_is_passed_over() {
+    let (mut cluster, operator, ledger) = with_box().await;
+    cluster.agent("web-01").freeze().await;
+    let label = submit(&operator, &change(SHORT, "unsafe", &ledger.command())).await;
+    let ended = operator.until_ended(&label).await;
+    assert_eq!(state_of(&ended), DeploymentState::Succeeded);
+    let tries: Vec<(&str, AttemptState)> =
+        ended.attempts.iter().map(|attempt| (attempt.agent.as_str(), attempt.state())).collect();
+    assert_eq!(tries, [("web-01", AttemptState::Lapsed), ("web-02", AttemptState::Succeeded)]);
+    cluster.agent("web-01").thaw();
+    operator.until_contact("web-01", Contact::Connected).await;
+    ledger.check_begun(1);
 }

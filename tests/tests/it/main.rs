@@ -5,6 +5,7 @@ mod harness;
 mod hold;
 mod hostile_coordinator;
 mod main_job;
+mod messages;
 mod reconnect;
 mod restart;
 mod support;
