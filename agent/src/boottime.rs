@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use holdfast_common::time::Wall;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +23,18 @@ impl BootTime {
         Self(seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds))
     }
 
+    /// From milliseconds since boot. Saturates.
+    #[must_use]
+    pub fn from_millis(millis: u64) -> Self {
+        Self(millis.saturating_mul(1_000_000))
+    }
+
+    /// Milliseconds since boot.
+    #[must_use]
+    pub fn as_millis(self) -> u64 {
+        self.0 / 1_000_000
+    }
+
     /// This instant and `span` later. Saturates.
     #[must_use]
     pub fn after(self, span: Duration) -> Self {
@@ -33,6 +46,16 @@ impl BootTime {
     pub fn since(self, earlier: BootTime) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
+}
+
+/// The wall clock now, for people to read.
+#[must_use]
+pub fn wall_now() -> Wall {
+    let micros = match SystemTime::now().duration_since(UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
+        Err(before) => i64::try_from(before.duration().as_micros()).map_or(i64::MIN, |micros| -micros),
+    };
+    Wall(micros)
 }
 
 /// One boot of one machine, as its kernel names it.

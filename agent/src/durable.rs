@@ -84,11 +84,6 @@ pub(crate) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Whether a name is one of ours for a file that has not got its own name yet.
-pub(crate) fn is_temporary(name: &str) -> bool {
-    name.starts_with('.')
-}
-
 fn parent(path: &Path) -> &Path {
     path.parent().expect("our paths are absolute and name a file")
 }

@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 
 use crate::adapters::release::calls::{self, Who};
 use crate::adapters::release::{self, Applied, ApplySpec, RaiseSpec};
+use crate::supervisor;
 
 /// The first argument that makes a call one of these.
 pub const INTERNAL: &str = "internal";
@@ -25,11 +26,16 @@ pub fn dispatch(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCod
     }
     let name = arguments.next().unwrap_or_default();
     let argument = arguments.next().unwrap_or_default();
+    if name == name::SHIM {
+        return Some(supervisor::shim_main(&argument));
+    }
     Some(run(&name.to_string_lossy(), &argument.to_string_lossy()))
 }
 
 /// Names of the subcommands.
 pub mod name {
+    /// Runs one step: the argument is the step's folder.
+    pub const SHIM: &str = "shim";
     /// Applies a release: the argument is an `ApplySpec` in JSON.
     pub const RELEASE_APPLY: &str = "release-apply";
     /// Raises a release folder's fence: the argument is a `RaiseSpec` in JSON, the answer a `Raised`.

@@ -1,12 +1,10 @@
-//! `holdfast-agent`: the service on a deploy host.
+//! The service on a deploy host.
 
-use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    if let Some(code) = holdfast_agent::internal::dispatch(std::env::args_os()) {
-        return code;
+    match holdfast_agent::internal::dispatch(std::env::args_os()) {
+        Some(code) => code,
+        None => holdfast_agent::cli::main(std::env::args_os()),
     }
-    let _ = writeln!(std::io::stderr(), "usage: holdfast-agent run --config FILE");
-    ExitCode::from(2)
 }

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::mpsc;
 
+use holdfast_agent_core::work::Boot;
 use holdfast_common::id::{IncarnationId, SessionId};
 use holdfast_common::time::Wall;
-use holdfast_agent_core::work::Boot;
 use holdfast_net::tls::{self, ClientTls};
 use holdfast_proto::v1::{ConnectRequest, Hello};
 use tokio::sync::{mpsc as channel, oneshot};

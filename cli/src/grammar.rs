@@ -6,6 +6,7 @@ use crate::command::{
     agents, cancel, check, deploy, events, evidence, explain, list, logs, reconcile, show, target, targets, version,
     wait, watch, whoami,
 };
+use crate::dev;
 use crate::output::Options;
 use crate::settings::Connection;
 
@@ -72,6 +73,8 @@ pub enum Command {
     Whoami(whoami::Args),
     /// Explain a code or a state, without a coordinator
     Explain(explain::Args),
+    /// Run a whole Holdfast on this machine: a coordinator and two agents, to try things out and to break them
+    Dev(dev::Args),
     /// Show the version
     Version(version::Args),
 }
@@ -122,6 +125,8 @@ mod tests {
             "whoami --context prod",
             "explain HF-2031",
             "version",
+            "dev --tour --exit",
+            "dev cut web-01 --silent",
             "--address a:1 --ca ca.pem --token-file t --server-name a whoami",
             "whoami --address a:1",
         ] {

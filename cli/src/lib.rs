@@ -17,6 +17,7 @@
 //! | [`refusal`], [`failure`] | what went wrong, in the one shape of errors |
 //! | [`view`] | answers drawn for people |
 //! | [`output`] | how answers are written: tables, JSON, times, exit codes |
+//! | [`dev`] | a coordinator and two agents on this machine, and the tour |
 //! | [`ca`] | a throw-away certificate authority for `dev` and tests |
 //! | [`proxy`] | a TCP proxy that breaks connections on purpose |
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -24,6 +25,7 @@
 pub mod ca;
 pub mod client;
 pub mod command;
+pub mod dev;
 pub mod failure;
 pub mod follow;
 pub mod grammar;
@@ -48,7 +50,10 @@ use crate::settings::Environment;
 /// The whole program. The arguments begin with the program's name.
 pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.collect();
-    // HOOK: what this binary is when an agent or `dev` started it comes here, before any runtime or thread.
+    // A service or a helper of one, where an agent or `dev` started this. Before any runtime or thread.
+    if let Some(code) = dev::dispatch(arguments.clone()) {
+        return code;
+    }
     match Cli::try_parse_from(arguments) {
         Ok(cli) => operate(cli),
         Err(error) => usage(&error),
@@ -63,13 +68,14 @@ fn operate(cli: Cli) -> ExitCode {
         input: Box::new(BufReader::new(io::stdin())),
         interactive: io::stdin().is_terminal() && printer.talk_terminal().interactive,
     };
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
             anstream::eprintln!("error: could not start: {error}");
             return ExitCode::FAILURE;
         }
     };
+    // On this thread: the lives of dev's children hang on the thread that started them.
     let code = runtime.block_on(command::run(cli, surroundings, printer));
     // A name that is still being looked up must not hold up the end.
     runtime.shutdown_background();

@@ -35,10 +35,13 @@ pub(super) fn agree(zipped: impl Read, seen: &[Entry]) -> Result<(), Error> {
 pub(super) fn understood(entry: &tar::Entry<'_, impl Read>) -> Result<Option<Entry>, Error> {
     let refuse = |why: &str| Error::Whole(Why::Disagreement(why.to_owned()));
     let mode = entry.header().mode().map_err(differs)?;
-    let kind = match entry.header().entry_type() {
-        EntryType::Regular => Kind::File { bytes: entry.size(), executable: mode & 0o100 != 0 },
-        EntryType::Directory => Kind::Directory,
-        _ => return Err(refuse("one sees something other than a file or directory")),
+    let announced = entry.header().entry_type();
+    let kind = if announced == EntryType::Regular {
+        Kind::File { bytes: entry.size(), executable: mode & 0o100 != 0 }
+    } else if announced == EntryType::Directory {
+        Kind::Directory
+    } else {
+        return Err(refuse("one sees something other than a file or directory"));
     };
     // The limits were applied by the walk; here only the meaning of the name counts.
     let unlimited = Limits { depth: usize::MAX, name_bytes: usize::MAX, path_bytes: usize::MAX, ..Limits::default() };

@@ -124,8 +124,11 @@ impl<R: BufRead> Walk<'_, R> {
         match announced {
             Announced::Directory if size != 0 => Err(Why::DirectoryWithContent),
             Announced::Directory => Ok(Kind::Directory),
-            _ if size > self.limits.file_bytes => Err(Why::FileBytes { bytes: size, limit: self.limits.file_bytes }),
-            _ => Ok(Kind::File { bytes: size, executable: mode & 0o100 != 0 }),
+            Announced::File if size > self.limits.file_bytes => {
+                Err(Why::FileBytes { bytes: size, limit: self.limits.file_bytes })
+            }
+            Announced::File => Ok(Kind::File { bytes: size, executable: mode & 0o100 != 0 }),
+            Announced::LongName | Announced::Extended | Announced::Global => Err(Why::Header("it stands for no entry")),
         }
     }
 

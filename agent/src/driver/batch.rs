@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_agent_core::Action;
-use holdfast_agent_core::work::Boot;
+use holdfast_agent_core::work::{Boot, LeaseCount};
 use holdfast_common::claim::Claim;
 use holdfast_common::fence::Fence;
 use holdfast_common::id::{AttemptId, EvidenceId, StepName, TargetName};
@@ -68,6 +68,14 @@ impl Batch {
 
     fn is_durable_work(&self) -> bool {
         !(self.dirty.is_empty() && self.reports.is_empty() && self.fences.is_empty() && !self.welcomed)
+    }
+}
+
+/// When the agent's own count of the lease ends.
+fn lease_end(work: &holdfast_agent_core::Work) -> Option<Boot> {
+    match work.lease {
+        LeaseCount::Until(until) => Some(until),
+        LeaseCount::NotLive | LeaseCount::Superseded => None,
     }
 }
 
@@ -184,9 +192,10 @@ impl<H: Hands, C: Clock> Driver<H, C> {
                 reason: declined.map_or(0, DeclineReason::to_number),
             })),
             After::AskPermit(claim, step) => self.ask_permit(claim, &step),
-            After::Launch(claim, step) => self.with_step(claim, &step, |hands, assignment, step| {
-                hands.launch(assignment, step);
-            }),
+            After::Launch(claim, step) => {
+                let not_after = self.works.get(&claim.attempt).and_then(lease_end);
+                self.with_step(claim, &step, |hands, assignment, step| hands.launch(assignment, step, not_after));
+            }
             After::Stop(claim, step) => self.with_step(claim, &step, |hands, assignment, step| {
                 hands.stop(assignment, step);
             }),

@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bugs::{self, Bug};
 use crate::crash::{self, CrashPoint};
+use crate::places::Places;
 pub use row::Remembered;
 
 const SCHEMA: &str = include_str!("schema.sql");
@@ -104,7 +105,7 @@ impl Journal {
     /// Opens the journal in `folder`, or makes one with `fresh` as its incarnation.
     pub fn open(folder: &Path, fresh: IncarnationId) -> Result<Self, Error> {
         let lock = lock(folder)?;
-        let mut connection = Connection::open(folder.join("journal.db"))?;
+        let mut connection = Connection::open(Places::below(folder).journal())?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         let synchronous = if bugs::on(Bug::SynchronousOff) { "OFF" } else { "FULL" };
         connection.pragma_update(None, "synchronous", synchronous)?;
@@ -188,7 +189,7 @@ impl Journal {
 fn lock(folder: &Path) -> Result<File, Error> {
     let failed = |source| Error::Folder { folder: folder.to_owned(), source };
     fs::create_dir_all(folder).map_err(failed)?;
-    let path = folder.join("agent.lock");
+    let path = Places::below(folder).agent_lock();
     let file = File::options().create(true).truncate(false).write(true).open(path).map_err(failed)?;
     flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| Error::InUse { folder: folder.to_owned() })?;
     Ok(file)

@@ -15,16 +15,38 @@
 //! is the unit of atomicity. No clock, randomness, environment, thread or hash-map order is used here: instants and
 //! identities come in as arguments, and this crate's `clippy.toml` says so to the compiler.
 
-#![warn(clippy::wildcard_enum_match_arm)]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod apply;
+mod authority;
+pub mod bugs;
+mod decide;
 pub mod decision;
+mod draft;
+mod due;
 pub mod event;
+mod explain;
+mod fate;
+mod handlers;
 pub mod input;
+pub mod invariants;
+mod lease;
+pub mod open_decisions;
+mod outcome;
 pub mod refusal;
+mod reservation;
+mod split;
 pub mod state;
+mod weigh;
 
+pub use apply::{IllegalEvent, Written, apply, record};
+pub use decide::decide;
 pub use decision::{Answer, Decision, Effect};
-pub use event::Event;
+pub use due::{due, next_wakeup};
+pub use event::{Event, Recorded};
+pub use handlers::inquire::resource_in_question;
 pub use input::{Input, Now};
+pub use open_decisions::{Checklist, open_decisions};
 pub use refusal::Refusal;
+pub use reservation::QUEUE_MAX;
 pub use state::TargetState;

@@ -82,6 +82,12 @@ pub enum Refusal {
     /// The store's fences are used up.
     #[error("no fence is left in this epoch")]
     FenceExhausted,
+    /// A fault of this program: the decision contradicts the state. Nothing of it may be written.
+    #[error("a decision contradicts the state: {because}")]
+    Broken {
+        /// Which event could not follow.
+        because: &'static str,
+    },
 }
 
 impl Refusal {
@@ -109,6 +115,7 @@ impl Refusal {
             Refusal::CannotInspect { .. } => Code::CannotInspect,
             Refusal::CannotFenceOff { .. } => Code::CannotFenceOff,
             Refusal::FenceExhausted => Code::FenceExhausted,
+            Refusal::Broken { .. } => Code::Internal,
         }
     }
 }

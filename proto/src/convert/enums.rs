@@ -5,7 +5,7 @@ use holdfast_common::recovery::{AttestedRunner, AttestedTarget, DecisionKind, Ru
 use holdfast_common::report::{DeclineReason, FiledReason, PermitDenial};
 use holdfast_common::spec::{Reach, RetryClass, StepEffect};
 
-use super::WireEnum;
+use super::{JournalState, WireEnum};
 use crate::v1;
 
 macro_rules! wire_enum {
@@ -29,6 +29,7 @@ macro_rules! wire_enum {
     };
 }
 
+wire_enum!(JournalState, JournalState, Taken, Running, BetweenSteps, Ended, Gone);
 wire_enum!(FailureClass, FailureClass, Transient, Permanent, Infrastructure);
 wire_enum!(AttemptEnd, AttemptEnd, Succeeded, Failed, Stopped);
 wire_enum!(OperationState, OperationState, NotApplied, Applying, Applied, Partial, Unknown);

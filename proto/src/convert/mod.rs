@@ -4,10 +4,12 @@
 //! name are refused with the field named. Nothing is ever given a default.
 
 mod enums;
+mod hello;
 mod offer;
 mod report;
 mod time;
 
+pub use hello::{Held, Hello, JournalState, Position, hello_from_wire, position_from_wire, position_to_wire};
 pub use offer::{resource_from_wire, resource_to_wire, step_from_wire, step_to_wire};
 pub use report::{
     claim_from_wire, claim_to_wire, reading_from_wire, reading_to_wire, report_from_wire, report_to_wire,

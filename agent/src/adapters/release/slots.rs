@@ -210,12 +210,8 @@ fn is_absent(error: &io::Error) -> bool {
 
 /// The kernel's refusal of an attempt whose slot was exchanged or buried.
 fn refused(fence: Fence, doing: &'static str, path: &Path, error: io::Error) -> Error {
-    match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
-            Error::FencedOff { fence }
-        }
-        _ => io_at(doing, path)(error),
-    }
+    let kinds = [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory, io::ErrorKind::AlreadyExists];
+    if kinds.contains(&error.kind()) { Error::FencedOff { fence } } else { io_at(doing, path)(error) }
 }
 
 /// A name that no other raiser makes.

@@ -1,0 +1,242 @@
+//! Events about an attempt and its steps.
+//!
+//! ```text
+//! attempt: (leased) offered -> running -> succeeded | failed | stopped
+//!                   offered -> declined
+//!          offered, running -> lapsed | interrupted | uncertain -> resolved
+//! step:    pending -> started                      a step without effect
+//!          pending -> permitted -> started         a mutating step
+//!          pending, permitted, started -> ended    the end may overtake the start
+//! ```
+
+use holdfast_common::id::{AttemptId, StepName};
+use holdfast_common::outcome::StepEnd;
+use holdfast_common::report::{DeclineReason, Report, ReportBody};
+use holdfast_common::spec::{Reach, StepEffect};
+use holdfast_common::time::{Serving, Wall};
+
+use crate::bugs::{self, Bug};
+use crate::event::{Event, Recorded};
+use crate::state::{Attempt, AttemptState, DeploymentState, Lease, Run, Seen, StepRun, StepState, TargetState};
+
+pub(super) fn leased(state: &mut TargetState, recorded: &Recorded) -> Result<(), &'static str> {
+    let Event::LeaseGranted { deployment: id, attempt, number, agent, incarnation, fence, ttl, run, serving, carried } =
+        &recorded.event
+    else {
+        return Err("it grants no lease");
+    };
+    let deployment = state.current.as_ref().filter(|d| d.id == *id).ok_or("the deployment does not hold the target")?;
+    if !matches!(deployment.state, DeploymentState::Queued | DeploymentState::Active) || deployment.live().is_some() {
+        return Err("the deployment does not wait for an attempt");
+    }
+    if deployment.attempts.iter().any(|other| other.open_permit().is_some()) && !bugs::on(Bug::RetryUncertainByTimer) {
+        return Err("a permit of an earlier attempt is open");
+    }
+    if deployment.attempts.iter().any(|other| other.id == *attempt) || deployment.attempts.len() + 1 != *number as usize
+    {
+        return Err("the attempt is not a new one");
+    }
+    if !bugs::on(Bug::ForgetFenceOnRequeue) {
+        super::raise(state, *fence)?;
+    }
+    let Some(deployment) = state.current.as_mut() else { return Err("nothing holds the target") };
+    let steps = deployment.spec.steps.iter().map(|step| fresh(&step.name, carried.contains(&step.name))).collect();
+    deployment.attempts.push(Attempt {
+        id: *attempt,
+        number: *number,
+        agent: agent.clone(),
+        incarnation: *incarnation,
+        fence: *fence,
+        state: AttemptState::Offered,
+        lease: Some(Lease { ttl: *ttl, written_run: *run, heard: *serving }),
+        offered_at: recorded.at,
+        steps,
+    });
+    deployment.state = DeploymentState::Active;
+    deployment.waiting = None;
+    deployment.not_before = None;
+    Ok(())
+}
+
+fn fresh(name: &StepName, carried: bool) -> StepRun {
+    StepRun {
+        name: name.clone(),
+        state: if carried { StepState::Carried { reread: false } } else { StepState::Pending },
+        permitted_at: None,
+        started: None,
+        ended: None,
+        deadline: None,
+        over_deadline: false,
+        exit: None,
+        observed: None,
+        detail: String::new(),
+    }
+}
+
+pub(super) fn renewed(state: &mut TargetState, id: AttemptId, run: Run, serving: Serving) -> Result<(), &'static str> {
+    let lease = live(state, id)?.lease.as_mut().ok_or("the attempt has no lease")?;
+    lease.written_run = run;
+    lease.heard = lease.heard.max(serving);
+    Ok(())
+}
+
+/// The first accepted offer binds host-bound resources to the agent's host.
+pub(super) fn accepted(state: &mut TargetState, id: AttemptId) -> Result<(), &'static str> {
+    let attempt = offered(state, id)?;
+    attempt.state = AttemptState::Running;
+    let agent = attempt.agent.clone();
+    let bound = state.spec.resources.iter().any(|resource| resource.reach == Reach::Host);
+    if bound && state.home.is_none() {
+        state.home = Some(agent);
+    }
+    Ok(())
+}
+
+pub(super) fn declined(state: &mut TargetState, id: AttemptId, reason: DeclineReason) -> Result<(), &'static str> {
+    let attempt = offered(state, id)?;
+    attempt.state = AttemptState::Declined(reason);
+    attempt.lease = None;
+    Ok(())
+}
+
+pub(super) fn permitted(
+    state: &mut TargetState,
+    at: Wall,
+    id: AttemptId,
+    name: &StepName,
+    deadline: Option<Serving>,
+) -> Result<(), &'static str> {
+    let deployment = state.current.as_ref().ok_or("nothing holds the target")?;
+    let mutates = deployment.step(name).is_some_and(|step| step.effect == StepEffect::Mutates);
+    let open = deployment.attempts.iter().any(|attempt| attempt.open_permit().is_some());
+    if !mutates {
+        return Err("only a mutating step is permitted");
+    }
+    if open && !bugs::on(Bug::SecondPermit) && !bugs::on(Bug::SkipPermitCheck) && !bugs::on(Bug::RetryUncertainByTimer)
+    {
+        return Err("another permit on the target is open");
+    }
+    let attempt = live(state, id)?;
+    if attempt.state != AttemptState::Running {
+        return Err("the attempt is not running");
+    }
+    let step = step(attempt, name)?;
+    if step.state != StepState::Pending {
+        return Err("the step is not pending");
+    }
+    step.state = StepState::Permitted;
+    step.permitted_at = Some(at);
+    step.deadline = deadline;
+    Ok(())
+}
+
+pub(super) fn reported(
+    state: &mut TargetState,
+    at: Wall,
+    id: AttemptId,
+    report: &Report,
+    deadline: Option<Serving>,
+) -> Result<(), &'static str> {
+    let seen = Seen { said_at: report.said_at, received_at: at };
+    let deployment = state.current.as_ref().ok_or("nothing holds the target")?;
+    let mutates = |name: &StepName| deployment.step(name).is_some_and(|step| step.effect == StepEffect::Mutates);
+    match &report.body {
+        ReportBody::StepStarted { step: name } => {
+            let from = if mutates(name) { StepState::Permitted } else { StepState::Pending };
+            let step = step(live(state, id)?, name)?;
+            if step.state != from {
+                return Err("the step can't start now");
+            }
+            step.state = StepState::Started;
+            step.started = Some(seen);
+            step.deadline = deadline.or(step.deadline);
+        }
+        ReportBody::StepEnded { step: name, end, exit, observed, detail } => {
+            let mutates = mutates(name);
+            let step = step(live(state, id)?, name)?;
+            if !may_end(step.state, mutates, *end) {
+                return Err("the step can't end so now");
+            }
+            step.state = StepState::Ended(*end);
+            step.ended = Some(seen);
+            step.exit = *exit;
+            step.observed.clone_from(observed);
+            step.detail.clone_from(detail);
+        }
+        ReportBody::AttemptEnded { .. } => {
+            live(state, id)?;
+            if let Some(cancel) = state.current.as_mut().and_then(|deployment| deployment.cancel.as_mut()) {
+                cancel.observed = Some(seen);
+            }
+        }
+        ReportBody::CancelReceived => {
+            live(state, id)?;
+            cancel(state)?.delivered = Some(seen);
+        }
+        ReportBody::CancelActed { .. } => {
+            live(state, id)?;
+            cancel(state)?.acted = Some(seen);
+        }
+    }
+    Ok(())
+}
+
+/// Which ends can follow on which state of a step.
+pub(crate) fn may_end(state: StepState, mutates: bool, end: StepEnd) -> bool {
+    match (state, end) {
+        (StepState::Permitted, _) => mutates,
+        (StepState::Pending | StepState::Started, StepEnd::NotStarted) => false,
+        (StepState::Started, _) => true,
+        (StepState::Pending, _) => !mutates,
+        (StepState::Ended(_) | StepState::Carried { .. }, _) => false,
+    }
+}
+
+pub(super) fn ended(state: &mut TargetState, id: AttemptId, end: AttemptState) -> Result<(), &'static str> {
+    let attempt = last(state, id)?;
+    let open = attempt.open_permit().is_some();
+    let legal = match end {
+        AttemptState::Succeeded | AttemptState::Failed | AttemptState::Stopped => {
+            attempt.state == AttemptState::Running && (!open || bugs::on(Bug::LapseAsFailed))
+        }
+        AttemptState::Lapsed => attempt.state.is_live() && !attempt.ever_permitted(),
+        AttemptState::Interrupted => attempt.state.is_live() && !open && attempt.ever_permitted(),
+        AttemptState::Uncertain => attempt.state.is_live() && open,
+        AttemptState::Resolved => attempt.state == AttemptState::Uncertain,
+        AttemptState::Offered | AttemptState::Running | AttemptState::Declined(_) => false,
+    };
+    if !legal {
+        return Err("the attempt can't end so");
+    }
+    attempt.state = end;
+    attempt.lease = None;
+    Ok(())
+}
+
+pub(super) fn over_deadline(state: &mut TargetState, id: AttemptId, name: &StepName) -> Result<(), &'static str> {
+    step(live(state, id)?, name)?.over_deadline = true;
+    Ok(())
+}
+
+fn last(state: &mut TargetState, id: AttemptId) -> Result<&mut Attempt, &'static str> {
+    let attempt = state.current.as_mut().and_then(|deployment| deployment.attempts.last_mut());
+    attempt.filter(|attempt| attempt.id == id).ok_or("it is not the target's last attempt")
+}
+
+fn live(state: &mut TargetState, id: AttemptId) -> Result<&mut Attempt, &'static str> {
+    last(state, id)?.state.is_live().then_some(()).ok_or("the attempt is over")?;
+    last(state, id)
+}
+
+fn offered(state: &mut TargetState, id: AttemptId) -> Result<&mut Attempt, &'static str> {
+    let attempt = last(state, id)?;
+    if attempt.state == AttemptState::Offered { Ok(attempt) } else { Err("the attempt is not on offer") }
+}
+
+fn step<'a>(attempt: &'a mut Attempt, name: &StepName) -> Result<&'a mut StepRun, &'static str> {
+    attempt.steps.iter_mut().find(|step| &step.name == name).ok_or("the attempt has no such step")
+}
+
+fn cancel(state: &mut TargetState) -> Result<&mut crate::state::Cancellation, &'static str> {
+    state.current.as_mut().and_then(|deployment| deployment.cancel.as_mut()).ok_or("no stop was asked for")
+}

@@ -1,0 +1,133 @@
+//! Events about a deployment's place: asked for, reserved, waiting, moved, ended.
+
+use std::collections::BTreeMap;
+
+use holdfast_common::id::{DeploymentId, OperatorName, RequestId, ResourceName, Revision};
+use holdfast_common::spec::{DeploymentSpec, PlanDigest};
+use holdfast_common::time::Serving;
+
+use crate::bugs::{self, Bug};
+use crate::event::Recorded;
+use crate::state::{Deployment, DeploymentState, TargetState, Waiting};
+
+#[expect(clippy::too_many_arguments, reason = "the fields of one event")]
+pub(super) fn submitted(
+    state: &mut TargetState,
+    recorded: &Recorded,
+    id: DeploymentId,
+    number: u64,
+    request: RequestId,
+    spec: &DeploymentSpec,
+    plan: &PlanDigest,
+    by: &OperatorName,
+) -> Result<(), &'static str> {
+    if state.deployment(id).is_some() {
+        return Err("the deployment is here already");
+    }
+    if number != state.next_number {
+        return Err("it is not the target's next deployment number");
+    }
+    let ahead = state.current.as_ref().or(state.queue.front()).map(|deployment| state.label(deployment));
+    state.next_number += 1;
+    state.queue.push_back(Deployment {
+        id,
+        number,
+        request,
+        spec: spec.clone(),
+        plan: plan.clone(),
+        submitted_by: by.clone(),
+        submitted_at: recorded.at,
+        state: DeploymentState::Queued,
+        waiting: Some(ahead.map_or(Waiting::Assignment, |holder| Waiting::Reservation { holder })),
+        not_before: None,
+        reserved_at: None,
+        expected: BTreeMap::new(),
+        attempts: Vec::new(),
+        cancel: None,
+        evidence: Vec::new(),
+        inquiries: Vec::new(),
+        decisions: Vec::new(),
+        ended: None,
+    });
+    Ok(())
+}
+
+pub(super) fn reserved(
+    state: &mut TargetState,
+    recorded: &Recorded,
+    id: DeploymentId,
+    expected: &BTreeMap<ResourceName, Option<Revision>>,
+) -> Result<(), &'static str> {
+    if state.current.is_some() {
+        return Err("the target is reserved already");
+    }
+    if state.queue.front().is_none_or(|head| head.id != id) {
+        return Err("it is not the deployment's turn");
+    }
+    let Some(mut deployment) = state.queue.pop_front() else { return Err("nothing waits") };
+    deployment.reserved_at = Some(recorded.at);
+    deployment.waiting = Some(Waiting::Assignment);
+    deployment.expected = expected.clone();
+    let holder = state.label(&deployment);
+    for behind in &mut state.queue {
+        behind.waiting = Some(Waiting::Reservation { holder: holder.clone() });
+    }
+    state.current = Some(deployment);
+    Ok(())
+}
+
+pub(super) fn waits(
+    state: &mut TargetState,
+    id: DeploymentId,
+    why: &Waiting,
+    not_before: Option<Serving>,
+) -> Result<(), &'static str> {
+    let deployment = state.deployment_mut(id).ok_or("the deployment is not here")?;
+    match deployment.state {
+        DeploymentState::Queued | DeploymentState::Active if deployment.live().is_none() => {}
+        DeploymentState::Queued
+        | DeploymentState::Active
+        | DeploymentState::Uncertain
+        | DeploymentState::Held
+        | DeploymentState::Succeeded
+        | DeploymentState::Failed
+        | DeploymentState::Cancelled => return Err("the deployment does not wait for an attempt"),
+    }
+    deployment.waiting = Some(why.clone());
+    deployment.not_before = not_before;
+    Ok(())
+}
+
+pub(super) fn moved(state: &mut TargetState, id: DeploymentId, to: DeploymentState) -> Result<(), &'static str> {
+    let deployment = state.current.as_mut().filter(|d| d.id == id).ok_or("the deployment is not the current one")?;
+    if to.is_terminal() {
+        return Err("a deployment does not move to its end, it ends");
+    }
+    if deployment.live().is_some() {
+        return Err("its attempt is not over");
+    }
+    if to == DeploymentState::Queued && deployment.ever_permitted() {
+        return Err("an attempt of it was permitted: it does not queue again");
+    }
+    deployment.state = to;
+    deployment.waiting = None;
+    deployment.not_before = None;
+    Ok(())
+}
+
+pub(super) fn ended(state: &mut TargetState, id: DeploymentId, end: DeploymentState) -> Result<(), &'static str> {
+    let deployment = state.deployment(id).ok_or("the deployment is not here")?;
+    if !end.is_terminal() {
+        return Err("that is no end");
+    }
+    if deployment.live().is_some() {
+        return Err("its attempt is not over");
+    }
+    let open = deployment.attempts.iter().any(|attempt| attempt.open_permit().is_some());
+    if open && !bugs::on(Bug::FreeOnExpiry) && !bugs::on(Bug::LapseAsFailed) {
+        return Err("a permit of it is open");
+    }
+    state.current.take_if(|current| current.id == id);
+    state.queue.retain(|waiting| waiting.id != id);
+    Ok(())
+}

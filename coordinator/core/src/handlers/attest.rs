@@ -1,0 +1,40 @@
+//! A person says what they know. Kept and shown as an attestation for ever; it decides nothing by itself.
+
+use holdfast_common::id::{DeploymentId, EvidenceId, OperatorName};
+use holdfast_common::recovery::Attestation;
+
+use crate::decision::Answer;
+use crate::draft::Draft;
+use crate::event::Event;
+use crate::handlers::report::keep;
+use crate::refusal::Refusal;
+use crate::reservation;
+use crate::state::{DeploymentState, EvidenceBody, ResourceKnowledge, Waiting};
+
+/// About an uncertain or held deployment, or about the unread resource that the head of the queue waits for: there,
+/// the revision that the person saw is what lets it go on.
+pub(crate) fn attest(
+    draft: &mut Draft<'_>,
+    id: DeploymentId,
+    by: &OperatorName,
+    attestation: &Attestation,
+    evidence: EvidenceId,
+) -> Result<Answer, Refusal> {
+    let deployment = draft.state().deployment(id).ok_or(Refusal::DeploymentNotFound(id))?;
+    let state = deployment.state;
+    let unread = match (state, &deployment.waiting) {
+        (DeploymentState::Uncertain | DeploymentState::Held, _) => None,
+        (DeploymentState::Queued, Some(Waiting::UnreadRevision { resource })) => Some(resource.clone()),
+        (state, _) => return Err(Refusal::NothingToReconcile { state }),
+    };
+    let attempt = deployment.attempts.last().map(|attempt| attempt.id);
+    let body = EvidenceBody::Attested { by: by.clone(), attempt, attestation: attestation.clone() };
+    let last = deployment.newest_evidence();
+    keep(draft, id, evidence, last, body);
+    if let Some((resource, revision)) = unread.zip(attestation.observed.clone()) {
+        let knowledge = ResourceKnowledge::Revision { revision: Some(revision), at: draft.now.wall };
+        draft.record(Event::RevisionRecorded { resource, knowledge });
+        reservation::next_turn(draft);
+    }
+    Ok(Answer::Done)
+}

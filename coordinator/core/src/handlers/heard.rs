@@ -1,0 +1,26 @@
+//! A sign of life under a claim.
+
+use holdfast_common::claim::Claim;
+
+use crate::authority;
+use crate::decision::Answer;
+use crate::draft::Draft;
+use crate::event::Event;
+use crate::input::Speaker;
+use crate::state::AttemptState;
+
+/// Renews the lease of a running attempt: in memory, and once per run also on disk. An offer is not kept alive by
+/// anything but its answer, so that it is answered or lapses.
+pub(crate) fn heard(draft: &mut Draft<'_>, speaker: &Speaker, claim: &Claim) -> Answer {
+    let now = draft.now;
+    let Ok(attempt) = authority::current(draft.state(), now, speaker, claim) else { return Answer::Superseded };
+    let Some(lease) = attempt.lease.as_ref() else { return Answer::Superseded };
+    if attempt.state != AttemptState::Running {
+        return Answer::Done;
+    }
+    let ttl = lease.ttl;
+    if lease.written_run != now.run {
+        draft.record(Event::LeaseRenewed { attempt: claim.attempt, run: now.run, serving: now.serving });
+    }
+    Answer::Renewed { heard: now.serving, ttl }
+}

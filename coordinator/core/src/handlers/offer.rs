@@ -1,0 +1,65 @@
+//! An agent answered an offer.
+//!
+//! ```text
+//! standing    state      answer      what follows
+//! current     offered    accepts     running; heard
+//! current     offered    declines    declined: no try; cancelled where a stop is recorded, else waits and is offered again
+//! current     running    either      nothing: the answer came twice, or after a report that implied it
+//! not current -          -           superseded
+//! ```
+
+use holdfast_common::claim::Claim;
+use holdfast_common::report::DeclineReason;
+
+use crate::authority;
+use crate::decision::Answer;
+use crate::draft::Draft;
+use crate::event::Event;
+use crate::handlers::heard;
+use crate::input::{Jitter, Speaker};
+use crate::lease;
+use crate::split;
+use crate::state::{Attempt, AttemptState, Waiting};
+
+pub(crate) fn answered(
+    draft: &mut Draft<'_>,
+    speaker: &Speaker,
+    claim: &Claim,
+    declined: Option<DeclineReason>,
+    jitter: Jitter,
+) -> Answer {
+    let Ok(attempt) = authority::current(draft.state(), draft.now, speaker, claim) else { return Answer::Superseded };
+    let on_offer = attempt.state == AttemptState::Offered;
+    match declined {
+        None => {
+            take(draft, claim);
+            heard::heard(draft, speaker, claim)
+        }
+        Some(reason) if on_offer => {
+            draft.record(Event::OfferDeclined { attempt: claim.attempt, reason });
+            wait_or_cancel(draft, speaker, reason, jitter);
+            Answer::Done
+        }
+        Some(_) => Answer::Done,
+    }
+}
+
+/// Records that the offer was taken, where that was not heard yet: any word of work under the claim implies it.
+pub(crate) fn take(draft: &mut Draft<'_>, claim: &Claim) {
+    let last = draft.current().and_then(|deployment| deployment.attempts.last());
+    let on_offer = |attempt: &&Attempt| attempt.id == claim.attempt && attempt.state == AttemptState::Offered;
+    if last.filter(on_offer).is_some() {
+        draft.record(Event::OfferAccepted { attempt: claim.attempt });
+    }
+}
+
+fn wait_or_cancel(draft: &mut Draft<'_>, speaker: &Speaker, reason: DeclineReason, jitter: Jitter) {
+    let Some(deployment) = draft.current() else { return };
+    if deployment.cancel.is_some() {
+        return split::after_cancel(draft);
+    }
+    let declines = deployment.attempts.iter().rev().take_while(|attempt| !attempt.state.is_try()).count();
+    let delay = lease::backoff(&deployment.spec.retry, u32::try_from(declines).unwrap_or(u32::MAX), jitter);
+    let because = format!("{} declined: {reason:?}", speaker.agent);
+    split::wait(draft, &because, Waiting::Backoff { delay }, delay);
+}

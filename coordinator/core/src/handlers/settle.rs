@@ -1,0 +1,118 @@
+//! A person decides, on the evidence that they were shown.
+
+use holdfast_common::id::{DeploymentId, EvidenceId, OperatorName};
+use holdfast_common::outcome::OperationState;
+use holdfast_common::recovery::DecisionKind;
+
+use crate::bugs::{self, Bug};
+use crate::decision::Answer;
+use crate::draft::Draft;
+use crate::event::Event;
+use crate::handlers::report::keep;
+use crate::open_decisions::{Checklist, open_decisions};
+use crate::refusal::Refusal;
+use crate::reservation::{self, End};
+use crate::state::{
+    AttemptState, DecisionRecord, Deployment, DeploymentState, EvidenceBody, EvidenceSequence, Waiting,
+};
+
+/// What is asked for.
+pub(crate) struct Asked<'a> {
+    pub(crate) by: &'a OperatorName,
+    pub(crate) kind: DecisionKind,
+    pub(crate) reason: &'a str,
+    pub(crate) shown: EvidenceSequence,
+    pub(crate) evidence: EvidenceId,
+}
+
+pub(crate) fn settle(draft: &mut Draft<'_>, id: DeploymentId, asked: &Asked<'_>) -> Result<Answer, Refusal> {
+    let deployment = draft.state().deployment(id).ok_or(Refusal::DeploymentNotFound(id))?;
+    let (state, newest) = (deployment.state, deployment.newest_evidence());
+    if asked.kind == DecisionKind::Note {
+        let body = EvidenceBody::Note { by: asked.by.clone(), text: asked.reason.to_owned() };
+        keep(draft, id, asked.evidence, newest, body);
+        return Ok(Answer::Decided(state));
+    }
+    if !matches!(state, DeploymentState::Uncertain | DeploymentState::Held) {
+        return Err(Refusal::NothingToReconcile { state });
+    }
+    if asked.shown != newest && !bugs::on(Bug::EvidenceMovedIgnored) {
+        return Err(Refusal::EvidenceMoved { shown: asked.shown, newest });
+    }
+    let checklist = open_decisions(draft.state(), deployment);
+    if let Some(why_not) = checklist.why_not(asked.kind) {
+        return Err(Refusal::DecisionNotOpen { kind: asked.kind, why_not: why_not.to_owned() });
+    }
+    let record = record(draft, deployment, asked, &checklist);
+    draft.record(Event::Decided { deployment: id, record });
+    resolve(draft, asked);
+    follow(draft, id, asked);
+    let now = draft.state().deployment(id).map(|deployment| deployment.state);
+    Ok(Answer::Decided(now.unwrap_or_else(|| end_state(asked.kind))))
+}
+
+fn record(draft: &Draft<'_>, deployment: &Deployment, asked: &Asked<'_>, checklist: &Checklist) -> DecisionRecord {
+    let step = checklist.steps.first();
+    let proof = step.map(|step| step.evidence.clone()).unwrap_or_default();
+    let mut evidence = checklist.runner_evidence.clone();
+    evidence.extend(proof.into_iter().filter(|id| !checklist.runner_evidence.contains(id)));
+    DecisionRecord {
+        by: asked.by.clone(),
+        at: draft.now.wall,
+        kind: asked.kind,
+        reason: asked.reason.to_owned(),
+        attempt: deployment.attempts.last().map(|attempt| attempt.id),
+        step: step.map(|step| step.step.clone()),
+        runner: checklist.runner,
+        target: step.map_or(OperationState::Applied, |step| step.state),
+        observed: step.and_then(|step| step.observed.clone()),
+        shown: asked.shown,
+        evidence,
+        attested: checklist.runner_attested
+            || step.is_some_and(|step| step.attested)
+            || asked.kind == DecisionKind::Abandon,
+    }
+}
+
+/// The uncertain attempt is settled; its open permit is closed by the decision.
+fn resolve(draft: &mut Draft<'_>, asked: &Asked<'_>) {
+    let last = draft.current().and_then(|deployment| deployment.attempts.last());
+    if let Some(attempt) = last.filter(|attempt| attempt.state == AttemptState::Uncertain) {
+        let because = format!("{} decided: {:?}", asked.by, asked.kind);
+        draft.record(Event::AttemptEnded { attempt: attempt.id, state: AttemptState::Resolved, because });
+    }
+}
+
+fn follow(draft: &mut Draft<'_>, id: DeploymentId, asked: &Asked<'_>) {
+    let by = asked.by;
+    if asked.kind == DecisionKind::Retry {
+        let because = format!("{by} decided on a new attempt");
+        draft.record(Event::DeploymentMoved { deployment: id, state: DeploymentState::Active, because });
+        return draft.record(Event::Waits { deployment: id, why: Waiting::Assignment, not_before: None });
+    }
+    let state = end_state(asked.kind);
+    let because = match asked.kind {
+        DecisionKind::Abandon => format!("{by} gave up without knowing what is there"),
+        DecisionKind::AcceptSucceeded
+        | DecisionKind::AcceptFailed
+        | DecisionKind::AcceptCancelled
+        | DecisionKind::Retry
+        | DecisionKind::Rollback
+        | DecisionKind::Readmit
+        | DecisionKind::Note => format!("{by} decided on evidence"),
+    };
+    reservation::end(draft, id, End { state, because, by_decision: true });
+}
+
+fn end_state(kind: DecisionKind) -> DeploymentState {
+    match kind {
+        DecisionKind::AcceptSucceeded => DeploymentState::Succeeded,
+        DecisionKind::AcceptCancelled => DeploymentState::Cancelled,
+        DecisionKind::AcceptFailed
+        | DecisionKind::Abandon
+        | DecisionKind::Retry
+        | DecisionKind::Rollback
+        | DecisionKind::Readmit
+        | DecisionKind::Note => DeploymentState::Failed,
+    }
+}

@@ -1,0 +1,47 @@
+//! I7: a reservation ends only with a terminal deployment: by an accepted observation, by proof, or by a decision.
+
+use holdfast_common::outcome::StepEnd;
+use holdfast_common::recovery::DecisionKind;
+
+use super::Step;
+use crate::event::Event;
+use crate::state::{AttemptState, Deployment, StepState};
+
+pub(super) fn holds(step: &Step<'_>) -> Result<(), &'static str> {
+    let Some(held) = step.before.and_then(|before| before.current.as_ref()) else { return Ok(()) };
+    if step.after.current.as_ref().is_some_and(|deployment| deployment.id == held.id) {
+        return Ok(());
+    }
+    let Event::DeploymentEnded { deployment, state, ended } = &step.recorded.event else {
+        return Err("a reservation ended without the end of its deployment");
+    };
+    if *deployment != held.id || !state.is_terminal() {
+        return Err("a reservation ended with another deployment, or with none that is over");
+    }
+    if ended.by_decision { decided(held) } else { observed(held) }
+}
+
+fn decided(held: &Deployment) -> Result<(), &'static str> {
+    let last = held.attempts.last().map(|attempt| attempt.id);
+    let record = held.decisions.last().filter(|record| record.kind != DecisionKind::Note && record.attempt == last);
+    record.map(|_| ()).ok_or("it is said to end by a decision, and none is on record")
+}
+
+/// Every permit was closed by an accepted observation, or by an earlier decision on that attempt.
+fn observed(held: &Deployment) -> Result<(), &'static str> {
+    let open = held.attempts.iter().any(|attempt| {
+        let resolved = attempt.state == AttemptState::Resolved;
+        let over = !attempt.state.is_live() && attempt.state != AttemptState::Uncertain;
+        let closed = attempt.steps.iter().all(|step| {
+            let ends = matches!(
+                step.state,
+                StepState::Ended(
+                    StepEnd::Applied | StepEnd::Failed { .. } | StepEnd::Stopped { .. } | StepEnd::NotStarted
+                )
+            );
+            step.permitted_at.is_none() || ends
+        });
+        !(resolved || over && closed)
+    });
+    if open { Err("the target was freed while an attempt or a permit was open") } else { Ok(()) }
+}

@@ -1,0 +1,280 @@
+//! The checklist of reconciliation: runner, target, relation, and each decision allowed or why not.
+//!
+//! ```text
+//! decision           needs (else: why not)
+//! retry              runner out; the step in question not applied, applied or idempotent; no cancel; no permanent failure
+//! accept_succeeded   runner out; every mutating step applied; each check after them observed or attested
+//! accept_failed      runner out; the step in question applied, not applied or partial
+//! accept_cancelled   the same, and a cancel recorded
+//! abandon            a person's attestation
+//! note               nothing
+//! rollback, readmit  another version
+//! ```
+
+use holdfast_common::id::{EvidenceId, OperationId, ResourceName, Revision, StepName};
+use holdfast_common::outcome::{FailureClass, OperationState, StepEnd};
+use holdfast_common::recovery::{AttestedTarget, DecisionKind, Runner};
+use holdfast_common::spec::{Reach, RetryClass, StepEffect};
+
+use crate::fate::{self, Fate};
+use crate::state::{Deployment, DeploymentState, EvidenceSequence, StepState, TargetState};
+use crate::weigh::{self, RunnerKnown, StepKnown};
+
+/// Every decision, in the order in which they are shown.
+pub const KINDS: [DecisionKind; 8] = [
+    DecisionKind::Retry,
+    DecisionKind::AcceptSucceeded,
+    DecisionKind::AcceptFailed,
+    DecisionKind::AcceptCancelled,
+    DecisionKind::Rollback,
+    DecisionKind::Readmit,
+    DecisionKind::Abandon,
+    DecisionKind::Note,
+];
+
+/// What is known, what follows, and who can act.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checklist {
+    /// 1: whoever might still be changing the target.
+    pub runner: Runner,
+    /// By what it is known, or why it is not.
+    pub runner_because: String,
+    /// The evidence for it.
+    pub runner_evidence: Vec<EvidenceId>,
+    /// Whether it rests on a person's attestation.
+    pub runner_attested: bool,
+    /// 2: the steps in question, each as far as it is known. Empty where no step is.
+    pub steps: Vec<OpenStep>,
+    /// 3: what the two mean together, in one sentence.
+    pub relation: String,
+    /// The newest evidence that was weighed: a decision names it.
+    pub shown: EvidenceSequence,
+    /// Each decision, allowed or why not.
+    pub decisions: Vec<OpenDecision>,
+    /// Who can bring it on, in words for people.
+    pub who_can_act: Vec<String>,
+}
+
+/// One step in question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenStep {
+    /// The step.
+    pub step: StepName,
+    /// The resource it changes.
+    pub resource: Option<ResourceName>,
+    /// What it is known to be there.
+    pub state: OperationState,
+    /// By what it is known, or why it is not.
+    pub because: String,
+    /// The revision that was observed.
+    pub observed: Option<Revision>,
+    /// The operation that was seen at work.
+    pub active: Option<OperationId>,
+    /// The evidence for it.
+    pub evidence: Vec<EvidenceId>,
+    /// Whether it rests on a person's attestation.
+    pub attested: bool,
+}
+
+/// One decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenDecision {
+    /// Which.
+    pub kind: DecisionKind,
+    /// `None`: it is allowed. Else what is missing.
+    pub why_not: Option<String>,
+    /// What follows from it.
+    pub leads_to: &'static str,
+}
+
+impl Checklist {
+    /// Why a decision is not allowed, where that is so.
+    #[must_use]
+    pub fn why_not(&self, kind: DecisionKind) -> Option<&str> {
+        self.decisions.iter().find(|decision| decision.kind == kind)?.why_not.as_deref()
+    }
+}
+
+/// The checklist of a deployment of the target. Changes nothing, whoever asks.
+#[must_use]
+pub fn open_decisions(state: &TargetState, deployment: &Deployment) -> Checklist {
+    let runner = weigh::runner(state, deployment);
+    let question = weigh::in_question(deployment).map(|step| (step.clone(), weigh::step(state, deployment, step)));
+    let known = question.as_ref().map(|(_, known)| known);
+    let facts = Facts { deployment, runner: &runner, known };
+    let decisions = KINDS.map(|kind| OpenDecision { kind, why_not: why_not(&facts, kind), leads_to: leads_to(kind) });
+    let relation = relation(&facts);
+    let who_can_act = who_can_act(state, &facts);
+    let steps = question.into_iter().map(|(step, known)| OpenStep {
+        step: step.name,
+        resource: step.resource,
+        state: known.state,
+        because: known.because,
+        observed: known.observed,
+        active: known.active,
+        evidence: known.evidence,
+        attested: known.attested,
+    });
+    let steps = steps.collect();
+    Checklist {
+        steps,
+        relation,
+        shown: deployment.newest_evidence(),
+        decisions: decisions.into(),
+        who_can_act,
+        runner: runner.runner,
+        runner_because: runner.because,
+        runner_evidence: runner.evidence,
+        runner_attested: runner.attested,
+    }
+}
+
+struct Facts<'a> {
+    deployment: &'a Deployment,
+    runner: &'a RunnerKnown,
+    known: Option<&'a StepKnown>,
+}
+
+fn why_not(facts: &Facts<'_>, kind: DecisionKind) -> Option<String> {
+    let unsettled = matches!(facts.deployment.state, DeploymentState::Uncertain | DeploymentState::Held);
+    let refused = match kind {
+        DecisionKind::Note => return None,
+        DecisionKind::Rollback | DecisionKind::Readmit => return Some("not supported by this version".to_owned()),
+        DecisionKind::Abandon
+        | DecisionKind::Retry
+        | DecisionKind::AcceptSucceeded
+        | DecisionKind::AcceptFailed
+        | DecisionKind::AcceptCancelled
+            if !unsettled =>
+        {
+            return Some("it is neither uncertain nor held".to_owned());
+        }
+        DecisionKind::Retry => retry(facts),
+        DecisionKind::AcceptSucceeded => accept_succeeded(facts),
+        DecisionKind::AcceptFailed => accept(facts),
+        DecisionKind::AcceptCancelled => accept(facts).and_then(|()| {
+            facts.deployment.cancel.is_some().then_some(()).ok_or_else(|| "no stop was asked for".to_owned())
+        }),
+        DecisionKind::Abandon => weigh::attested(facts.deployment, None)
+            .map(|_| ())
+            .ok_or_else(|| "nobody has attested what they know of the runner and the target".to_owned()),
+    };
+    refused.err()
+}
+
+fn out(facts: &Facts<'_>) -> Result<(), String> {
+    let RunnerKnown { runner, because, .. } = facts.runner;
+    runner.is_out().then_some(()).ok_or_else(|| format!("the runner may still be changing the target: {because}"))
+}
+
+fn retry(facts: &Facts<'_>) -> Result<(), String> {
+    out(facts)?;
+    if facts.deployment.cancel.is_some() {
+        return Err("a stop was asked for".to_owned());
+    }
+    if failed_for_good(facts.deployment) {
+        return Err("it failed in a way that another try would only repeat: submit it anew".to_owned());
+    }
+    let Some((step, known)) = weigh::in_question(facts.deployment).zip(facts.known) else { return Ok(()) };
+    match known.state {
+        OperationState::NotApplied | OperationState::Applied => Ok(()),
+        OperationState::Partial | OperationState::Unknown | OperationState::Applying => match step.retry {
+            RetryClass::Idempotent | RetryClass::Pure => Ok(()),
+            RetryClass::Unsafe => {
+                Err(format!("step {} is not safe to repeat and is {}", step.name, words(known.state)))
+            }
+        },
+    }
+}
+
+fn failed_for_good(deployment: &Deployment) -> bool {
+    let permanent = |state| matches!(state, StepState::Ended(StepEnd::Failed { class: FailureClass::Permanent, .. }));
+    deployment.attempts.last().is_some_and(|attempt| attempt.steps.iter().any(|step| permanent(step.state)))
+}
+
+fn accept_succeeded(facts: &Facts<'_>) -> Result<(), String> {
+    out(facts)?;
+    let question = weigh::in_question(facts.deployment).map(|step| &step.name);
+    for step in fate::mutating(facts.deployment) {
+        let applied = match facts.known {
+            Some(known) if question == Some(&step.name) => known.state == OperationState::Applied,
+            Some(_) | None => matches!(fate::of(facts.deployment, step), Fate::Applied(_)),
+        };
+        if !applied {
+            return Err(format!("step {} is not known to be applied", step.name));
+        }
+    }
+    let attested = weigh::attested(facts.deployment, Some(AttestedTarget::Applied)).is_some();
+    match unverified(facts.deployment) {
+        Some(step) if !attested => Err(format!("check {step} was not observed, and nobody has attested it")),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The first check after the last mutating step that the last attempt did not report as passed.
+fn unverified(deployment: &Deployment) -> Option<&StepName> {
+    let last = deployment.attempts.last()?;
+    let checks = deployment.spec.steps.iter().rev().take_while(|step| step.effect == StepEffect::None);
+    let passed = |name| last.step(name).is_some_and(|run| run.state == StepState::Ended(StepEnd::Applied));
+    checks.filter(|step| !passed(&step.name)).last().map(|step| &step.name)
+}
+
+fn accept(facts: &Facts<'_>) -> Result<(), String> {
+    out(facts)?;
+    match facts.known.map(|known| (known.state, &known.because)) {
+        Some((OperationState::Unknown | OperationState::Applying, because)) => {
+            Err(format!("what the step left is not known: {because}"))
+        }
+        Some((OperationState::Applied | OperationState::NotApplied | OperationState::Partial, _)) | None => Ok(()),
+    }
+}
+
+fn leads_to(kind: DecisionKind) -> &'static str {
+    match kind {
+        DecisionKind::Retry => "a new attempt where knowledge ends",
+        DecisionKind::AcceptSucceeded => "succeeded",
+        DecisionKind::AcceptFailed => "failed",
+        DecisionKind::AcceptCancelled => "cancelled",
+        DecisionKind::Rollback => "failed, and a rollback that holds the reservation",
+        DecisionKind::Readmit => "a new attempt that goes on with the running process",
+        DecisionKind::Abandon => "failed, revision unknown",
+        DecisionKind::Note => "nothing: it is kept as evidence",
+    }
+}
+
+fn words(state: OperationState) -> &'static str {
+    match state {
+        OperationState::NotApplied => "not applied",
+        OperationState::Applying => "being applied",
+        OperationState::Applied => "applied",
+        OperationState::Partial => "applied in part",
+        OperationState::Unknown => "not known to be applied or not",
+    }
+}
+
+fn relation(facts: &Facts<'_>) -> String {
+    let step = weigh::in_question(facts.deployment).map(|step| step.name.clone());
+    match (facts.runner.runner.is_out(), step, facts.known) {
+        (false, Some(step), _) => format!("step {step} may be running now: what is read of it may still change"),
+        (false, None, _) => "nothing is in question".to_owned(),
+        (true, Some(step), Some(known)) => format!("nobody is changing it, and step {step} is {}", words(known.state)),
+        (true, _, _) => "nobody is changing it, and no step is in question".to_owned(),
+    }
+}
+
+fn who_can_act(state: &TargetState, facts: &Facts<'_>) -> Vec<String> {
+    let mut who = vec!["a person who may decide".to_owned()];
+    let reach = weigh::in_question(facts.deployment)
+        .and_then(|step| step.resource.as_ref())
+        .and_then(|resource| state.spec.resource(resource));
+    match (reach.map(|resource| (resource.reach, &resource.name)), &state.home) {
+        (Some((Reach::Host, resource)), Some(home)) => who.push(format!("{home}, which alone reaches {resource}")),
+        (Some((Reach::Host | Reach::Shared, resource)), _) => who.push(format!("an agent that reaches {resource}")),
+        (None, _) => {}
+    }
+    if !facts.runner.runner.is_out() {
+        who.push("the attempt's own agent, when it comes back".to_owned());
+        who.push("a person who may attest that the runner is out".to_owned());
+    }
+    who
+}

@@ -1,0 +1,195 @@
+//! One deployment, as its events leave it.
+
+use std::collections::BTreeMap;
+
+use holdfast_common::id::{
+    AgentName, DeploymentId, DeploymentLabel, OperatorName, RequestId, ResourceName, Revision, StepName,
+};
+use holdfast_common::spec::{DeploymentSpec, PlanDigest, StepSpec};
+use holdfast_common::time::{Millis, Serving, Wall};
+use serde::{Deserialize, Serialize};
+
+use super::{Attempt, DecisionRecord, Evidence, EvidenceSequence, Inquiry, Seen};
+
+/// One requested, controlled change of the target.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deployment {
+    /// Its identity.
+    pub id: DeploymentId,
+    /// Counts per target.
+    pub number: u64,
+    /// The client's name for the submission.
+    pub request: RequestId,
+    /// What was asked for.
+    pub spec: DeploymentSpec,
+    /// What permits are bound to.
+    pub plan: PlanDigest,
+    /// Who asked.
+    pub submitted_by: OperatorName,
+    /// When it was recorded.
+    pub submitted_at: Wall,
+    /// Where it stands.
+    pub state: DeploymentState,
+    /// Why it waits, while it is queued or active between attempts.
+    pub waiting: Option<Waiting>,
+    /// No new attempt before this instant.
+    pub not_before: Option<Serving>,
+    /// When it took the reservation.
+    pub reserved_at: Option<Wall>,
+    /// The revision recorded for each resource when it took the reservation.
+    pub expected: BTreeMap<ResourceName, Option<Revision>>,
+    /// Its attempts, in order. The last one may be current.
+    pub attempts: Vec<Attempt>,
+    /// The request to stop it, where there is one.
+    pub cancel: Option<Cancellation>,
+    /// What is kept beside the accepted observations, in order of arrival.
+    pub evidence: Vec<Evidence>,
+    /// Readings and fence-offs that were asked for and not answered yet.
+    pub inquiries: Vec<Inquiry>,
+    /// What was decided about it, in order.
+    pub decisions: Vec<DecisionRecord>,
+    /// When and how it ended.
+    pub ended: Option<Ended>,
+}
+
+impl Deployment {
+    /// Its last attempt while that may still act.
+    #[must_use]
+    pub fn live(&self) -> Option<&Attempt> {
+        self.attempts.last().filter(|attempt| attempt.state.is_live())
+    }
+
+    /// Whether a permit was ever recorded for any of its attempts.
+    #[must_use]
+    pub fn ever_permitted(&self) -> bool {
+        self.attempts.iter().any(Attempt::ever_permitted)
+    }
+
+    /// The sequence of its newest evidence.
+    #[must_use]
+    pub fn newest_evidence(&self) -> EvidenceSequence {
+        self.evidence.last().map(|evidence| evidence.sequence).unwrap_or_default()
+    }
+
+    /// How often it was tried. A declined offer is no try.
+    #[must_use]
+    pub fn tries(&self) -> u32 {
+        let tries = self.attempts.iter().filter(|attempt| attempt.state.is_try()).count();
+        u32::try_from(tries).unwrap_or(u32::MAX)
+    }
+
+    /// The step of that name as it was asked for.
+    #[must_use]
+    pub fn step(&self, name: &StepName) -> Option<&StepSpec> {
+        self.spec.steps.iter().find(|step| &step.name == name)
+    }
+}
+
+/// Where a deployment stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeploymentState {
+    /// Waits. No attempt of it was ever permitted to change anything.
+    Queued,
+    /// An attempt is under way, or was permitted and another will follow.
+    Active,
+    /// A mutation may be in progress or done, and contact is lost. Keeps the reservation.
+    Uncertain,
+    /// Execution is known to have ended; what it left is partial or unknown. Keeps the reservation.
+    Held,
+    /// Every step was applied.
+    Succeeded,
+    /// Ended without success, as observed or decided.
+    Failed,
+    /// Ended on a request to stop, as observed or decided.
+    Cancelled,
+}
+
+impl DeploymentState {
+    /// Whether nothing can change it any more.
+    #[must_use]
+    pub fn is_terminal(self) -> bool {
+        match self {
+            DeploymentState::Succeeded | DeploymentState::Failed | DeploymentState::Cancelled => true,
+            DeploymentState::Queued | DeploymentState::Active | DeploymentState::Uncertain | DeploymentState::Held => {
+                false
+            }
+        }
+    }
+}
+
+/// Why nothing of a deployment runs now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "reason")]
+pub enum Waiting {
+    /// Another deployment holds the target.
+    Reservation {
+        /// The holder.
+        holder: DeploymentLabel,
+    },
+    /// No agent can take it.
+    NoEligibleAgent {
+        /// Each agent's why.
+        agents: BTreeMap<AgentName, String>,
+    },
+    /// The next attempt waits for its delay.
+    Backoff {
+        /// The delay that was drawn.
+        delay: Millis,
+    },
+    /// A resource's revision is unknown.
+    UnreadRevision {
+        /// The resource.
+        resource: ResourceName,
+    },
+    /// About to be offered.
+    Assignment,
+}
+
+/// How a deployment ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// When it was recorded.
+    pub at: Wall,
+    /// Whether a decision ended it, rather than an observation under a live lease.
+    pub by_decision: bool,
+    /// One sentence that claims no more than the recorded facts.
+    pub because: String,
+    /// Whether it is told only that nothing was ever changed, over all attempts.
+    pub never_mutated: bool,
+    /// Whether a cancel was recorded and it succeeded all the same.
+    pub cancel_too_late: bool,
+}
+
+/// A request to stop: a timeline, never an outcome.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cancellation {
+    /// Who or what asked.
+    pub cause: CancelCause,
+    /// Why.
+    pub reason: String,
+    /// When it was recorded.
+    pub recorded_at: Wall,
+    /// When the agent confirmed it. Missing means not observed.
+    pub delivered: Option<Seen>,
+    /// When the agent sent the signal. Missing means not observed.
+    pub acted: Option<Seen>,
+    /// When the terminal observation came, whatever it was. Missing means not observed.
+    pub observed: Option<Seen>,
+}
+
+/// Who or what asked for a stop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "cause")]
+pub enum CancelCause {
+    /// A person.
+    Operator {
+        /// Who.
+        by: OperatorName,
+    },
+    /// A deadline.
+    Timeout {
+        /// Of this step.
+        step: StepName,
+    },
+}

@@ -1,0 +1,278 @@
+//! What the evidence proves: whether the runner is out, and what became of the step in question.
+//!
+//! ```text
+//! evidence about the last attempt                        the runner
+//! its resource confirmed a raise above the attempt       fenced off, for good
+//! its own journal: a tombstone                           stopped, for good
+//! its own journal: ended, in a late report or at hello   stopped, where the effect can't outlive the process
+//! a person: stopped, host gone                           as attested, until the journal says that it still runs
+//! its own journal: still running                         still running
+//! else                                                   unknown
+//!
+//! evidence about the last attempt                        the step in question (the newest counts)
+//! a reading asked for after the runner was out,          as read
+//!   of the resource that was read before
+//! a person's reading                                     as attested
+//! its own journal: a tombstone                           not applied
+//! anything else, age included                            nothing
+//! ```
+
+use holdfast_common::adapter::Capability;
+use holdfast_common::id::{EvidenceId, OperationId, ResourceName, Revision, StepName};
+use holdfast_common::outcome::{OperationState, Reading, StepEnd};
+use holdfast_common::recovery::{AttestedRunner, AttestedTarget, Runner};
+use holdfast_common::report::{FiledReason, Report, ReportBody};
+use holdfast_common::spec::StepSpec;
+
+use crate::authority;
+use crate::bugs::{self, Bug};
+use crate::fate::{self, Fate};
+use crate::state::{Attempt, Deployment, DeploymentState, Evidence, EvidenceBody, TargetState};
+
+/// What is known of the runner, and by what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RunnerKnown {
+    pub(crate) runner: Runner,
+    pub(crate) because: String,
+    pub(crate) evidence: Vec<EvidenceId>,
+    pub(crate) attested: bool,
+    for_good: bool,
+}
+
+/// What is known of the step in question, and by what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StepKnown {
+    pub(crate) state: OperationState,
+    pub(crate) because: String,
+    pub(crate) observed: Option<Revision>,
+    pub(crate) active: Option<OperationId>,
+    pub(crate) evidence: Vec<EvidenceId>,
+    pub(crate) attested: bool,
+}
+
+/// The step whose end nobody knows, or that may be there in part: the first one that keeps the deployment from ending.
+pub(crate) fn in_question(deployment: &Deployment) -> Option<&StepSpec> {
+    let last = deployment.attempts.last()?;
+    if let Some(open) = last.open_permit() {
+        return deployment.step(&open.name);
+    }
+    let unsettled = |fate| matches!(fate, Fate::Partial | Fate::Unknown | Fate::NotApplied);
+    fate::mutating(deployment).find(|step| unsettled(fate::of(deployment, step)))
+}
+
+/// What can be proven of a step on its resource.
+pub(crate) fn capability(state: &TargetState, step: &StepSpec) -> Option<Capability> {
+    let resource = state.spec.resource(step.resource.as_ref()?)?;
+    Some(step.capability(resource))
+}
+
+/// What is known of the runner of the last attempt.
+pub(crate) fn runner(state: &TargetState, deployment: &Deployment) -> RunnerKnown {
+    let start = |runner, because: &str| RunnerKnown {
+        runner,
+        because: because.to_owned(),
+        evidence: Vec::new(),
+        attested: false,
+        for_good: false,
+    };
+    match deployment.state {
+        DeploymentState::Held => start(Runner::Stopped, "how each permitted step ended was reported in time"),
+        DeploymentState::Queued if deployment.attempts.is_empty() => start(Runner::Stopped, "nothing of it ever ran"),
+        DeploymentState::Uncertain => {
+            let unknown = start(Runner::Unknown, "nothing was heard that proves it out");
+            let Some(attempt) = deployment.attempts.last() else { return unknown };
+            let weigh = |known, evidence| weigh_runner(state, deployment, attempt, known, evidence);
+            deployment.evidence.iter().fold(unknown, weigh)
+        }
+        DeploymentState::Queued
+        | DeploymentState::Active
+        | DeploymentState::Succeeded
+        | DeploymentState::Failed
+        | DeploymentState::Cancelled => start(Runner::Unknown, "it is not in question"),
+    }
+}
+
+fn weigh_runner(
+    state: &TargetState,
+    deployment: &Deployment,
+    attempt: &Attempt,
+    known: RunnerKnown,
+    evidence: &Evidence,
+) -> RunnerKnown {
+    if known.for_good {
+        return known;
+    }
+    let Some(step) = in_question(deployment) else { return known };
+    let outlives = capability(state, step).is_none_or(|capability| capability.outlives);
+    let told = |runner, because: String, attested, for_good| RunnerKnown {
+        runner,
+        because,
+        evidence: vec![evidence.id],
+        attested,
+        for_good,
+    };
+    match &evidence.body {
+        EvidenceBody::FencedOff { attempt: about, resource, fence, .. }
+            if *about == Some(attempt.id)
+                && step.resource.as_ref() == Some(resource)
+                && authority::is_refused(attempt, *fence) =>
+        {
+            told(Runner::FencedOff, format!("{resource} refuses everything below fence {fence}"), false, true)
+        }
+        EvidenceBody::Attested { by, attempt: about, attestation } if *about == Some(attempt.id) => {
+            match attestation.runner {
+                AttestedRunner::Stopped => told(Runner::Stopped, format!("{by} attests that it ended"), true, false),
+                AttestedRunner::HostGone => {
+                    told(Runner::HostGone, format!("{by} attests that its host is gone"), true, false)
+                }
+            }
+        }
+        EvidenceBody::LateReport { report, .. } if is_own(attempt, &evidence.body) => {
+            match late_end(report, &step.name) {
+                Some(StepEnd::NotStarted) => {
+                    told(Runner::Stopped, format!("its journal has a tombstone for step {}", step.name), false, true)
+                }
+                Some(StepEnd::Applied | StepEnd::Failed { .. } | StepEnd::Stopped { .. }) if !outlives => {
+                    told(Runner::Stopped, format!("its journal says that step {} ended", step.name), false, true)
+                }
+                Some(StepEnd::Applied | StepEnd::Failed { .. } | StepEnd::Stopped { .. } | StepEnd::Unknown) | None => {
+                    known
+                }
+            }
+        }
+        EvidenceBody::JournalWord { incarnation, attempt: about, runner, .. }
+            if *about == attempt.id && *incarnation == attempt.incarnation =>
+        {
+            match runner {
+                Runner::StillRunning => told(*runner, "its journal says that it still runs".to_owned(), false, false),
+                Runner::Stopped if !outlives => {
+                    told(*runner, "its journal says that it ended".to_owned(), false, false)
+                }
+                Runner::Stopped | Runner::FencedOff | Runner::HostGone | Runner::Unknown => known,
+            }
+        }
+        EvidenceBody::FencedOff { .. }
+        | EvidenceBody::Attested { .. }
+        | EvidenceBody::LateReport { .. }
+        | EvidenceBody::JournalWord { .. }
+        | EvidenceBody::Inspection { .. }
+        | EvidenceBody::InquiryFailed { .. }
+        | EvidenceBody::Note { .. } => known,
+    }
+}
+
+/// A late report of the attempt's own journal under its own fence.
+fn is_own(attempt: &Attempt, body: &EvidenceBody) -> bool {
+    let EvidenceBody::LateReport { claim, agent, incarnation, filed, .. } = body else { return false };
+    let late = matches!(filed, FiledReason::LeaseExpired | FiledReason::SupersededFence);
+    late && claim.attempt == attempt.id && agent == &attempt.agent && *incarnation == attempt.incarnation
+}
+
+fn late_end(report: &Report, name: &StepName) -> Option<StepEnd> {
+    match &report.body {
+        ReportBody::StepEnded { step, end, .. } => (step == name).then_some(*end),
+        ReportBody::StepStarted { .. }
+        | ReportBody::AttemptEnded { .. }
+        | ReportBody::CancelReceived
+        | ReportBody::CancelActed { .. } => None,
+    }
+}
+
+/// What is known of the step in question.
+pub(crate) fn step(state: &TargetState, deployment: &Deployment, step: &StepSpec) -> StepKnown {
+    let told = match fate::of(deployment, step) {
+        Fate::Applied(_) => OperationState::Applied,
+        Fate::NotApplied | Fate::Untouched => OperationState::NotApplied,
+        Fate::Partial => OperationState::Partial,
+        Fate::Unknown => OperationState::Unknown,
+    };
+    let because = match told {
+        OperationState::Unknown | OperationState::Applying => "nobody has read it since the runner was out",
+        OperationState::Applied | OperationState::NotApplied | OperationState::Partial => "as it was reported in time",
+    };
+    let because = because.to_owned();
+    let start = StepKnown { state: told, because, observed: None, active: None, evidence: Vec::new(), attested: false };
+    let Some(attempt) = deployment.attempts.last() else { return start };
+    deployment.evidence.iter().fold(start, |known, evidence| weigh_step(state, attempt, step, known, evidence))
+}
+
+fn weigh_step(
+    state: &TargetState,
+    attempt: &Attempt,
+    step: &StepSpec,
+    known: StepKnown,
+    evidence: &Evidence,
+) -> StepKnown {
+    let ids = vec![evidence.id];
+    match &evidence.body {
+        EvidenceBody::Inspection { attempt: about, after_runner_out, agent, resource, step: of, reading, .. }
+            if *about == Some(attempt.id) && of == &step.name =>
+        {
+            let in_order = *after_runner_out || bugs::on(Bug::ReadingBeforeRunnerOut);
+            if !in_order || !is_right_resource(state, resource, reading) {
+                return known;
+            }
+            StepKnown {
+                state: reading.state,
+                because: format!("{agent} read {resource} after the runner was out"),
+                observed: reading.revision.clone(),
+                active: reading.active.clone(),
+                evidence: ids,
+                attested: false,
+            }
+        }
+        EvidenceBody::Attested { by, attempt: about, attestation } if *about == Some(attempt.id) => StepKnown {
+            state: match attestation.target {
+                AttestedTarget::Applied => OperationState::Applied,
+                AttestedTarget::NotApplied => OperationState::NotApplied,
+                AttestedTarget::Partial => OperationState::Partial,
+            },
+            because: format!("{by} attests it"),
+            observed: attestation.observed.clone(),
+            active: None,
+            evidence: ids,
+            attested: true,
+        },
+        EvidenceBody::LateReport { report, .. }
+            if is_own(attempt, &evidence.body) && late_end(report, &step.name) == Some(StepEnd::NotStarted) =>
+        {
+            StepKnown {
+                state: OperationState::NotApplied,
+                because: "its journal has a tombstone: it was never started and never can be".to_owned(),
+                observed: None,
+                active: None,
+                evidence: ids,
+                attested: false,
+            }
+        }
+        EvidenceBody::Inspection { .. }
+        | EvidenceBody::Attested { .. }
+        | EvidenceBody::LateReport { .. }
+        | EvidenceBody::FencedOff { .. }
+        | EvidenceBody::InquiryFailed { .. }
+        | EvidenceBody::JournalWord { .. }
+        | EvidenceBody::Note { .. } => known,
+    }
+}
+
+/// Whether a reading comes from the resource that was read before, as far as one was.
+pub(crate) fn is_right_resource(state: &TargetState, resource: &ResourceName, reading: &Reading) -> bool {
+    state.identities.get(resource).is_none_or(|known| known == &reading.resource_identity)
+}
+
+/// Whether a person attested something about the last attempt.
+pub(crate) fn attested(deployment: &Deployment, target: Option<AttestedTarget>) -> Option<EvidenceId> {
+    let last = deployment.attempts.last().map(|attempt| attempt.id);
+    let found = deployment.evidence.iter().rev().find(|evidence| match &evidence.body {
+        EvidenceBody::Attested { attempt, attestation, .. } => {
+            *attempt == last && target.is_none_or(|target| attestation.target == target)
+        }
+        EvidenceBody::LateReport { .. }
+        | EvidenceBody::Inspection { .. }
+        | EvidenceBody::FencedOff { .. }
+        | EvidenceBody::InquiryFailed { .. }
+        | EvidenceBody::JournalWord { .. }
+        | EvidenceBody::Note { .. } => false,
+    });
+    found.map(|evidence| evidence.id)
+}

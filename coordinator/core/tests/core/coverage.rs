@@ -1,0 +1,335 @@
+//! Which rows were reached. The tables come from the enums by exhaustive matches: a new variant does not compile until
+//! it has a row, and a row that no run reaches fails the suite.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use holdfast_common::outcome::StepEnd;
+use holdfast_common::recovery::DecisionKind;
+use holdfast_common::report::{Disposition, FiledReason, PermitDenial};
+use holdfast_coordinator_core::invariants::Step;
+use holdfast_coordinator_core::state::*;
+use holdfast_coordinator_core::{Answer, Effect, Event, Refusal};
+
+pub type Row = (&'static str, &'static str, &'static str);
+
+thread_local! {
+    static REACHED: RefCell<BTreeMap<Row, u64>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+pub fn reached(row: Row) {
+    REACHED.with_borrow_mut(|rows| *rows.entry(row).or_default() += 1);
+}
+
+/// What this thread reached, and forgets it.
+pub fn take() -> BTreeMap<Row, u64> {
+    REACHED.with_borrow_mut(std::mem::take)
+}
+
+/// A match and the list of its names, from one table.
+macro_rules! rows {
+    ($(fn $name:ident($type:ty) const $all:ident { $($pattern:pat => $text:literal,)* })*) => {$(
+        #[allow(dead_code)]
+        pub const $all: &[&str] = &[$($text,)*];
+        pub fn $name(of: &$type) -> &'static str {
+            #[allow(unused_variables)]
+            match of { $($pattern => $text,)* }
+        }
+    )*};
+}
+
+rows! {
+    fn filed_name(FiledReason) const FILED {
+        FiledReason::SupersededFence => "superseded_fence",
+        FiledReason::LeaseExpired => "lease_expired",
+        FiledReason::AttemptTerminal => "attempt_terminal",
+        FiledReason::StepOutOfOrder => "step_out_of_order",
+        FiledReason::UnknownAttempt => "unknown_attempt",
+        FiledReason::WrongAgent => "wrong_agent",
+        FiledReason::WrongIncarnation => "wrong_incarnation",
+        FiledReason::WrongFence => "wrong_fence",
+        FiledReason::UnknownStep => "unknown_step",
+        FiledReason::NotPermitted => "not_permitted",
+        FiledReason::SequenceConflict => "sequence_conflict",
+    }
+    fn denial_name(PermitDenial) const DENIALS {
+        PermitDenial::NotYours => "not_yours",
+        PermitDenial::NotCurrent => "not_current",
+        PermitDenial::LeaseExpired => "lease_expired",
+        PermitDenial::CancelRecorded => "cancel_recorded",
+        PermitDenial::DeadlinePassed => "deadline_passed",
+        PermitDenial::OutOfOrder => "out_of_order",
+        PermitDenial::NoSuchMutation => "no_such_mutation",
+        PermitDenial::PlanDiffers => "plan_differs",
+        PermitDenial::PermitOpen => "permit_open",
+    }
+    fn refusal_name(Refusal) const REFUSALS {
+        Refusal::NotDeclared => "not_declared",
+        Refusal::TargetInUse { .. } => "target_in_use",
+        Refusal::TargetHeld { .. } => "target_held",
+        Refusal::QueueFull { .. } => "queue_full",
+        Refusal::RevisionMismatch { .. } => "revision_mismatch",
+        Refusal::DeploymentNotFound(_) => "deployment_not_found",
+        Refusal::NothingToReconcile { .. } => "nothing_to_reconcile",
+        Refusal::DecisionNotOpen { .. } => "decision_not_open",
+        Refusal::EvidenceMoved { .. } => "evidence_moved",
+        Refusal::CannotInspect { .. } => "cannot_inspect",
+        Refusal::CannotFenceOff { .. } => "cannot_fence_off",
+        Refusal::FenceExhausted => "fence_exhausted",
+        Refusal::Broken { .. } => "broken",
+    }
+    fn answer_name(Answer) const ANSWERS {
+        Answer::Done => "done",
+        Answer::Submitted { .. } => "submitted",
+        Answer::Renewed { .. } => "renewed",
+        Answer::Superseded => "superseded",
+        Answer::Permitted => "permitted",
+        Answer::Denied(_) => "denied",
+        Answer::Answered(_) => "answered",
+        Answer::CancelRecorded => "cancel_recorded",
+        Answer::CancelledAtOnce => "cancelled_at_once",
+        Answer::CancelTooLate(_) => "cancel_too_late",
+        Answer::InquiryOpened(_) => "inquiry_opened",
+        Answer::Decided(_) => "decided",
+    }
+    fn effect_name(Effect) const EFFECTS {
+        Effect::Assign { .. } => "assign",
+        Effect::Offer { .. } => "offer",
+        Effect::Cancel { .. } => "cancel",
+        Effect::Inquire { .. } => "inquire",
+    }
+    fn disposition_name(Disposition) const DISPOSITIONS {
+        Disposition::Accepted => "accepted",
+        Disposition::Duplicate => "duplicate",
+        Disposition::Filed(_) => "filed",
+    }
+    fn event_name(Event) const EVENTS {
+        Event::TargetDeclared { .. } => "target_declared",
+        Event::Submitted { .. } => "submitted",
+        Event::Reserved { .. } => "reserved",
+        Event::Waits { .. } => "waits",
+        Event::LeaseGranted { .. } => "lease_granted",
+        Event::LeaseRenewed { .. } => "lease_renewed",
+        Event::OfferAccepted { .. } => "offer_accepted",
+        Event::OfferDeclined { .. } => "offer_declined",
+        Event::PermitGranted { .. } => "permit_granted",
+        Event::ReportAccepted { .. } => "report_accepted",
+        Event::AttemptEnded { .. } => "attempt_ended",
+        Event::EvidenceFiled { .. } => "evidence_filed",
+        Event::InquiryOpened { .. } => "inquiry_opened",
+        Event::CancelRecorded { .. } => "cancel_recorded",
+        Event::CancelAfterEnd { .. } => "cancel_after_end",
+        Event::DeadlinePassed { .. } => "deadline_passed",
+        Event::DeploymentMoved { .. } => "deployment_moved",
+        Event::Decided { .. } => "decided",
+        Event::DeploymentEnded { .. } => "deployment_ended",
+        Event::RevisionRecorded { .. } => "revision_recorded",
+    }
+    fn waiting_name(Waiting) const WAITING {
+        Waiting::Reservation { .. } => "reservation",
+        Waiting::NoEligibleAgent { .. } => "no_eligible_agent",
+        Waiting::Backoff { .. } => "backoff",
+        Waiting::UnreadRevision { .. } => "unread_revision",
+        Waiting::Assignment => "assignment",
+    }
+    fn body_name(EvidenceBody) const EVIDENCE {
+        EvidenceBody::LateReport { .. } => "late_report",
+        EvidenceBody::Inspection { .. } => "inspection",
+        EvidenceBody::FencedOff { .. } => "fenced_off",
+        EvidenceBody::InquiryFailed { .. } => "inquiry_failed",
+        EvidenceBody::JournalWord { .. } => "journal_word",
+        EvidenceBody::Attested { .. } => "attested",
+        EvidenceBody::Note { .. } => "note",
+    }
+    fn decision_name(DecisionKind) const DECISIONS {
+        DecisionKind::Retry => "retry",
+        DecisionKind::AcceptSucceeded => "accept_succeeded",
+        DecisionKind::AcceptFailed => "accept_failed",
+        DecisionKind::AcceptCancelled => "accept_cancelled",
+        DecisionKind::Rollback => "rollback",
+        DecisionKind::Readmit => "readmit",
+        DecisionKind::Abandon => "abandon",
+        DecisionKind::Note => "note",
+    }
+    fn deployment_name(DeploymentState) const DEPLOYMENTS {
+        DeploymentState::Queued => "queued",
+        DeploymentState::Active => "active",
+        DeploymentState::Uncertain => "uncertain",
+        DeploymentState::Held => "held",
+        DeploymentState::Succeeded => "succeeded",
+        DeploymentState::Failed => "failed",
+        DeploymentState::Cancelled => "cancelled",
+    }
+    fn attempt_name(AttemptState) const ATTEMPTS {
+        AttemptState::Offered => "offered",
+        AttemptState::Running => "running",
+        AttemptState::Succeeded => "succeeded",
+        AttemptState::Failed => "failed",
+        AttemptState::Stopped => "stopped",
+        AttemptState::Declined(_) => "declined",
+        AttemptState::Lapsed => "lapsed",
+        AttemptState::Interrupted => "interrupted",
+        AttemptState::Uncertain => "uncertain",
+        AttemptState::Resolved => "resolved",
+    }
+    fn step_name(StepState) const STEPS {
+        StepState::Pending => "pending",
+        StepState::Permitted => "permitted",
+        StepState::Started => "started",
+        StepState::Ended(StepEnd::Applied) => "applied",
+        StepState::Ended(StepEnd::Failed { .. }) => "failed",
+        StepState::Ended(StepEnd::Stopped { .. }) => "stopped",
+        StepState::Ended(StepEnd::Unknown) => "unknown",
+        StepState::Ended(StepEnd::NotStarted) => "not_started",
+        StepState::Carried { .. } => "carried",
+    }
+}
+
+/// The whole state machine: each pair is legal and reached, each other pair is neither.
+pub const ATTEMPT_MOVES: &[(&str, &str)] = &[
+    ("", "offered"),
+    ("offered", "running"),
+    ("offered", "declined"),
+    ("offered", "lapsed"),
+    ("running", "succeeded"),
+    ("running", "failed"),
+    ("running", "stopped"),
+    ("running", "lapsed"),
+    ("running", "interrupted"),
+    ("running", "uncertain"),
+    ("uncertain", "resolved"),
+];
+pub const DEPLOYMENT_MOVES: &[(&str, &str)] = &[
+    ("", "queued"),
+    ("queued", "active"),
+    ("queued", "failed"),
+    ("queued", "cancelled"),
+    ("active", "queued"),
+    ("active", "uncertain"),
+    ("active", "held"),
+    ("active", "succeeded"),
+    ("active", "failed"),
+    ("active", "cancelled"),
+    ("uncertain", "active"),
+    ("uncertain", "succeeded"),
+    ("uncertain", "failed"),
+    ("uncertain", "cancelled"),
+    ("held", "active"),
+    ("held", "succeeded"),
+    ("held", "failed"),
+    ("held", "cancelled"),
+];
+pub const STEP_MOVES: &[(&str, &str)] = &[
+    ("pending", "permitted"),
+    ("pending", "started"),
+    ("pending", "applied"),
+    ("pending", "failed"),
+    ("pending", "stopped"),
+    ("pending", "unknown"),
+    ("permitted", "started"),
+    ("permitted", "applied"),
+    ("permitted", "failed"),
+    ("permitted", "stopped"),
+    ("permitted", "unknown"),
+    ("permitted", "not_started"),
+    ("started", "applied"),
+    ("started", "failed"),
+    ("started", "stopped"),
+    ("started", "unknown"),
+];
+
+/// Every row that the suite must reach, and those that it must never reach.
+pub fn expected() -> (Vec<Row>, Vec<Row>) {
+    let named = |kind: &'static str, names: &'static [&'static str]| names.iter().map(move |name| (kind, *name, ""));
+    let moves = |kind: &'static str, moves: &'static [(&'static str, &'static str)]| {
+        moves.iter().map(move |(from, to)| (kind, *from, *to))
+    };
+    let all = named("filed", FILED)
+        .chain(named("denied", DENIALS))
+        .chain(named("refused", REFUSALS))
+        .chain(named("answered", ANSWERS))
+        .chain(named("due", EFFECTS))
+        .chain(named("disposition", DISPOSITIONS))
+        .chain(named("event", EVENTS))
+        .chain(named("waits", WAITING))
+        .chain(named("evidence", EVIDENCE))
+        .chain(named("decided", DECISIONS))
+        .chain(moves("attempt", ATTEMPT_MOVES))
+        .chain(moves("deployment", DEPLOYMENT_MOVES))
+        .chain(moves("step", STEP_MOVES));
+    // A stranger is told what is told of nothing; a decision never contradicts the state; what this version does not
+    // support is never decided, and a note is evidence; the target is declared before the sequence begins.
+    let never = [
+        ("filed", "wrong_agent", ""),
+        ("refused", "broken", ""),
+        ("decided", "rollback", ""),
+        ("decided", "readmit", ""),
+        ("decided", "note", ""),
+    ];
+    let (never_rows, must): (Vec<Row>, Vec<Row>) = all.partition(|row| never.contains(row));
+    (must, never_rows)
+}
+
+pub fn refusal(refusal: &Refusal) {
+    reached(("refused", refusal_name(refusal), ""));
+}
+
+pub fn effect(effect: &Effect) {
+    reached(("due", effect_name(effect), ""));
+}
+
+pub fn answer(answer: &Answer) {
+    reached(("answered", answer_name(answer), ""));
+    match answer {
+        Answer::Denied(denial) => reached(("denied", denial_name(denial), "")),
+        Answer::Answered(disposition) => {
+            reached(("disposition", disposition_name(disposition), ""));
+            if let Disposition::Filed(reason) = disposition {
+                reached(("filed", filed_name(reason), ""));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What one event moved.
+pub fn step(step: &Step<'_>) {
+    let event = &step.recorded.event;
+    reached(("event", event_name(event), ""));
+    match event {
+        Event::EvidenceFiled { evidence, .. } => reached(("evidence", body_name(&evidence.body), "")),
+        Event::Decided { record, .. } => reached(("decided", decision_name(&record.kind), "")),
+        Event::DeploymentEnded { deployment, state, .. } => {
+            let from = step.before.and_then(|before| before.deployment(*deployment)).expect("it was here");
+            reached(("deployment", deployment_name(&from.state), deployment_name(state)));
+        }
+        _ => {}
+    }
+    for after in step.after.current.iter().chain(&step.after.queue) {
+        let before = step.before.and_then(|before| before.deployment(after.id));
+        moved(before, after);
+    }
+}
+
+fn moved(before: Option<&Deployment>, after: &Deployment) {
+    let from = before.map_or("", |before| deployment_name(&before.state));
+    let to = deployment_name(&after.state);
+    if from != to {
+        reached(("deployment", from, to));
+    }
+    if let Some(waiting) = &after.waiting {
+        reached(("waits", waiting_name(waiting), ""));
+    }
+    for (at, attempt) in after.attempts.iter().enumerate() {
+        let was = before.and_then(|before| before.attempts.get(at));
+        let (from, to) = (was.map_or("", |was| attempt_name(&was.state)), attempt_name(&attempt.state));
+        if from != to {
+            reached(("attempt", from, to));
+        }
+        for (run, was) in attempt.steps.iter().zip(was.map(|was| &was.steps).into_iter().flatten()) {
+            if step_name(&was.state) != step_name(&run.state) {
+                reached(("step", step_name(&was.state), step_name(&run.state)));
+            }
+        }
+    }
+}
