@@ -374,7 +374,9 @@ fn junk(world: &mut World, draw: &mut Draw) {
     match draw.below(9) {
         0 => {
             claim.fence = claim.fence.next(claim.fence.epoch()).expect("not the last");
-            let _ = world.report(agent, incarnation, target, claim, &report);
+            let disposition = world.report(agent, incarnation, target, claim, &report);
+            let wrong_fence = holdfast_common::report::FiledReason::WrongFence;
+            assert_eq!(disposition, holdfast_common::report::Disposition::Filed(wrong_fence), "I5: a guessed fence");
         }
         1 => drop(world.report(agent, 9_999, target, claim, &report)),
         2 => {
