@@ -1,5 +1,7 @@
 //! Exact decisions: a state, an input, and what must be recorded and answered.
 
+use std::sync::RwLockReadGuard;
+
 use holdfast_common::adapter::Enforce;
 use holdfast_common::claim::Claim;
 use holdfast_common::id::{DeploymentId, EvidenceId, ResourceName};
@@ -12,6 +14,7 @@ use holdfast_coordinator_core::input::*;
 use holdfast_coordinator_core::state::*;
 use holdfast_coordinator_core::*;
 
+use crate::scene::without_faults;
 use crate::specs::*;
 use crate::world::World;
 
@@ -19,13 +22,15 @@ use crate::world::World;
 struct Scene {
     world: World,
     said: u64,
+    _alone: Option<RwLockReadGuard<'static, ()>>,
 }
 
 impl Scene {
     fn on(spec: TargetSpec) -> Self {
+        let _alone = without_faults();
         let mut world = World::new(vec![spec], 3, false);
         world.oracle = false;
-        Self { world, said: 0 }
+        Self { world, said: 0, _alone }
     }
 
     fn submit(&mut self, steps: Vec<StepSpec>, tries: u32) -> DeploymentId {
@@ -228,6 +233,7 @@ fn silence_splits_into_lapsed_interrupted_and_uncertain() {
     assert_eq!(scene.current().state, DeploymentState::Active);
     scene.run();
     assert_eq!(scene.current().attempts[2].steps[0].state, StepState::Carried { reread: false });
+    drop(scene);
     let (scene, ..) = uncertain();
     assert_eq!(scene.current().attempts[0].state, AttemptState::Uncertain);
     assert_eq!(scene.list().runner, Runner::Unknown);
@@ -470,6 +476,7 @@ fn a_late_end_proves_the_runner_out_only_where_its_effect_cannot_outlive_it() {
     let (mut scene, ..) = uncertain();
     let _ = scene.say(ended("switch", StepEnd::Applied));
     assert_eq!((scene.list().runner, scene.list().steps[0].state), (Runner::Stopped, OperationState::Unknown));
+    drop(scene);
     let mut scene = Scene::on(shop(Reach::Shared));
     let step = change("migrate", "db", RetryClass::Unsafe, None);
     assert_eq!(step.capability(&scene.state().spec.resources[1]).enforce, Enforce::None);

@@ -3,7 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use holdfast_coordinator_core::bugs::{self, Bug};
+use holdfast_coordinator_core::bugs::Bug;
 
 use crate::{decisions, random, scene};
 
@@ -11,20 +11,14 @@ use crate::{decisions, random, scene};
 const SEQUENCES: u64 = 3_000;
 
 fn caught_by_sequences(bug: Bug) {
-    let _alone = scene::without_faults();
-    bugs::set(Some(bug));
-    let result = random::run(0, 1, SEQUENCES);
-    bugs::set(None);
+    let result = scene::with_fault(bug, || random::run(0, 1, SEQUENCES));
     let failure = result.expect_err("the fault was not noticed");
     println!("{}: {}", bug.name(), failure.lines().next().unwrap_or_default());
 }
 
 fn caught_by(bug: Bug, test: fn()) {
-    let _alone = scene::without_faults();
     test();
-    bugs::set(Some(bug));
-    let result = catch_unwind(AssertUnwindSafe(test));
-    bugs::set(None);
+    let result = scene::with_fault(bug, || catch_unwind(AssertUnwindSafe(test)));
     assert!(result.is_err(), "the fault was not noticed");
 }
 
