@@ -1,1 +1,41 @@
-//! Placeholder.
+//! The service on a deploy host, and what it runs.
+//!
+//! Every program that carries this library calls [`internal::dispatch`] first, before any runtime or thread: the
+//! agent re-executes the running program for its shims.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | [`cli`], [`run`], [`config`] | the service and its command line |
+//! | [`session`] | the connection to the coordinator |
+//! | [`driver`] | the one thread that decides, and the order of durable, said and done |
+//! | [`journal`] | what the agent knows, durably |
+//! | [`hands`] | threads that wait for shims and look at resources |
+//! | [`supervisor`] | starts, watches and stops the processes of steps; outlives the agent |
+//! | [`adapters`] | what changes and reads resources: commands and release folders |
+//! | [`archive`] | release archives, read with distrust |
+//! | [`logs`] | sends what steps print |
+//! | [`places`] | where everything lies below the state folder |
+//! | [`internal`] | the hidden subcommands |
+//! | [`boottime`] | the clock that leases are counted on |
+//! | [`bugs`], [`crash`] | seeded faults and places where tests make the agent die |
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod adapters;
+pub mod archive;
+pub mod boottime;
+pub mod bugs;
+pub mod cli;
+pub mod config;
+pub mod crash;
+pub mod driver;
+pub mod hands;
+pub mod internal;
+pub mod journal;
+pub mod logs;
+pub mod places;
+pub mod run;
+pub mod session;
+pub mod supervisor;
+
+mod durable;

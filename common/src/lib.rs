@@ -16,16 +16,22 @@
 //! | [`outcome`] | what was observed: exits, ends of steps, readings |
 //! | [`report`] | what an agent says, and how it is answered |
 //! | [`recovery`] | runner and target states, decisions, attestations |
-//! | [`code`] | the stable code of every refusal, and its explanation |
+//! | [`code`] | the stable code of every refusal |
+//! | [`explain`] | what each code and each state means, for people |
+//! | [`problem`] | a refusal as it is shown and sent |
 //! | [`text`] | text from outside, made safe to show |
+
+#![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod adapter;
 pub mod claim;
 pub mod code;
+pub mod explain;
 pub mod fence;
 pub mod file;
 pub mod id;
 pub mod outcome;
+pub mod problem;
 pub mod recovery;
 pub mod report;
 pub mod spec;

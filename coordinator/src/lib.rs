@@ -1,1 +1,35 @@
-//! Placeholder.
+//! The central service: fenced leases, permits, decisions, and what is known.
+//!
+//! ```text
+//!  agents ── grpc::agent ──┐                     ┌── sessions: offers, cancels, inquiries go out
+//!                          ├─> driver ─ decides ─┤
+//!  people ── grpc::operator┘   (core)  commits   └── store: events, what follows, evidence
+//! ```
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | [`cli`] | the command line |
+//! | [`config`] | the configuration |
+//! | [`serve`] | from a configuration to a coordinator that serves |
+//! | [`auth`] | who may call what |
+//! | [`grpc`] | the services on the wire |
+//! | [`sessions`] | agents and their live sessions |
+//! | [`driver`] | the only caller of the core: decides, commits, then speaks |
+//! | [`store`] | what is kept |
+//! | [`logs`] | what steps wrote |
+//! | [`tokens`] | operators' tokens |
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod auth;
+pub mod bugs;
+pub mod cli;
+pub mod config;
+pub mod crash;
+pub mod driver;
+pub mod grpc;
+pub mod logs;
+pub mod serve;
+pub mod sessions;
+pub mod store;
+pub mod tokens;

@@ -1,1 +1,36 @@
-//! Placeholder.
+//! Whole Holdfast processes on real sockets, and the harness that breaks them.
+//!
+//! ```text
+//!   cli, api ───────────────▶ coordinator ◀── proxy ── agent web-01 ── shim ── ledger (the command under test)
+//!                                  ▲  ▲◀───── proxy ── agent web-02
+//!   peer (an agent's certificate, ─┘                        ▲
+//!   any message in any order)              hostile (a coordinator that lies)
+//! ```
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | [`cluster`] | coordinator, agents and their proxies as processes that can be killed, frozen and started again |
+//! | [`cli`] | the command line as a process: exit code, JSON |
+//! | [`api`] | the operator's API, called directly |
+//! | [`peer`] | an agent's side of the protocol by hand: hostile, duplicated, reordered, replayed messages |
+//! | [`hostile`] | a coordinator by hand, towards a real agent |
+//! | [`ledger`] | the command under test, and the oracle that reads what it wrote |
+//! | [`events`] | expected lists of events, compared with a readable difference |
+//! | [`files`], [`site`] | target and deployment files; archives |
+//! | [`wait`] | conditions with a bound; there are no bare sleeps |
+//! | [`folder`], [`process`] | temporary folders and processes that leave nothing behind |
+//!
+//! A test says what went wrong by panicking; then the logs of every process are printed. `HOLDFAST_KEEP=1` keeps the folder.
+
+pub mod api;
+pub mod cli;
+pub mod cluster;
+pub mod events;
+pub mod files;
+pub mod folder;
+pub mod hostile;
+pub mod ledger;
+pub mod peer;
+pub mod process;
+pub mod site;
+pub mod wait;

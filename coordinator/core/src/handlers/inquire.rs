@@ -100,6 +100,14 @@ fn is_same(open: &Inquiry, asked: &Inquiry) -> bool {
     kind && open.attempt == asked.attempt && open.agent == asked.agent && open.step == asked.step
 }
 
+/// The resource that an inquiry about the deployment is about: whoever gives [`crate::Input::Inspect`] or
+/// [`crate::Input::FenceOff`] finds out who reaches it. `None` where there is nothing to ask.
+#[must_use]
+pub fn resource_in_question(state: &TargetState, id: DeploymentId) -> Option<ResourceName> {
+    let (_step, resource) = subject(state, state.deployment(id)?).ok().flatten()?;
+    Some(resource.clone())
+}
+
 /// The step to look at: the one in question, or the first on the unread resource that a waiting deployment needs.
 fn subject<'a>(
     state: &'a TargetState,

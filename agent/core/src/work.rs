@@ -1,0 +1,148 @@
+//! What the agent knows of one attempt.
+//!
+//! | phase | means | survives a restart as |
+//! | --- | --- | --- |
+//! | `Ready` | the step at hand has not begun, no permit was asked | itself |
+//! | `Asked` | a permit was asked in some session; the answer may be on record at the coordinator | `Asked` of no session |
+//! | `Starting` | "starting" is durable; the start record may exist or not | asked of the supervisor's records |
+//! | `Running` | the shim was launched | asked of the supervisor's records |
+//! | `Over` | nothing more is done; what is unsaid is in the outbox | itself |
+
+use std::collections::BTreeSet;
+
+use holdfast_common::claim::Claim;
+use holdfast_common::id::{SessionId, StepName, TargetName};
+use holdfast_common::spec::{PlanDigest, ResourceSpec, StepEffect, StepSpec};
+use holdfast_common::time::Millis;
+use serde::{Deserialize, Serialize};
+
+/// An attempt as it was offered. Never changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Assignment {
+    /// Under what.
+    pub claim: Claim,
+    /// On what.
+    pub target: TargetName,
+    /// Counts the deployment's attempts.
+    pub number: u32,
+    /// What permits are bound to.
+    pub plan: PlanDigest,
+    /// What to do, in order.
+    pub steps: Vec<StepSpec>,
+    /// What it is done to.
+    pub resources: Vec<ResourceSpec>,
+    /// Steps that were applied in an earlier attempt.
+    pub carried: BTreeSet<StepName>,
+    /// From SIGTERM to SIGKILL.
+    pub grace: Millis,
+}
+
+/// Milliseconds of CLOCK_BOOTTIME, which goes on in suspend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Boot(pub u64);
+
+/// The agent's own count of a lease. Never journaled: after a restart it is not live until the coordinator renews it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseCount {
+    /// Live until this instant, margin already taken off.
+    Until(Boot),
+    /// Not renewed in this life of the agent.
+    NotLive,
+    /// The coordinator said that the attempt is not current.
+    Superseded,
+}
+
+/// Where the agent is with an attempt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "phase")]
+pub enum Phase {
+    /// The step at hand has not begun.
+    Ready,
+    /// A permit for the step at hand was asked for.
+    Asked {
+        /// In which session; an answer of another is not used.
+        #[serde(skip)]
+        session: Option<SessionId>,
+    },
+    /// "Starting" is durable for the step at hand.
+    Starting,
+    /// The step at hand was launched.
+    Running,
+    /// Nothing more is done.
+    Over,
+}
+
+/// What is known of a request to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// None was heard.
+    NotAsked,
+    /// Asked, received, and signalled where there was something to signal.
+    Asked,
+}
+
+/// One attempt, as the agent knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// What was offered.
+    pub assignment: Assignment,
+    /// The step at hand: an index into the assignment's steps.
+    pub at: usize,
+    /// Where the agent is with it.
+    pub phase: Phase,
+    /// A request to stop.
+    pub stop: Stop,
+    /// The agent's own count of the lease.
+    pub lease: LeaseCount,
+    /// The live session, where there is one.
+    pub session: Option<SessionId>,
+}
+
+impl Work {
+    /// A freshly taken attempt.
+    #[must_use]
+    pub fn taken(assignment: Assignment, lease: LeaseCount, session: Option<SessionId>) -> Self {
+        let mut work = Self { assignment, at: 0, phase: Phase::Ready, stop: Stop::NotAsked, lease, session };
+        work.skip_carried();
+        work
+    }
+
+    /// The step at hand; `None` when all are done.
+    #[must_use]
+    pub fn step(&self) -> Option<&StepSpec> {
+        self.assignment.steps.get(self.at)
+    }
+
+    /// Whether a process of this attempt may be alive.
+    #[must_use]
+    pub fn may_run(&self) -> bool {
+        match self.phase {
+            Phase::Starting | Phase::Running => true,
+            Phase::Ready | Phase::Asked { .. } | Phase::Over => false,
+        }
+    }
+
+    /// Whether the agent asks the coordinator to renew its lease.
+    #[must_use]
+    pub fn wants_lease(&self) -> bool {
+        !matches!(self.phase, Phase::Over) && self.lease != LeaseCount::Superseded
+    }
+
+    pub(crate) fn skip_carried(&mut self) {
+        while self.step().is_some_and(|step| self.assignment.carried.contains(&step.name)) {
+            self.at += 1;
+        }
+    }
+
+    pub(crate) fn lease_lives(&self, now: Boot) -> bool {
+        match self.lease {
+            LeaseCount::Until(until) => now < until,
+            LeaseCount::NotLive | LeaseCount::Superseded => false,
+        }
+    }
+
+    pub(crate) fn mutates(&self) -> bool {
+        self.step().is_some_and(|step| step.effect == StepEffect::Mutates)
+    }
+}

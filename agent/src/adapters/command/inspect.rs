@@ -1,0 +1,181 @@
+//! Reading a revision through a command.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+
+use holdfast_common::id::{self, Revision};
+use holdfast_common::text::{bounded, one_line};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// More than this of its output is read and thrown away.
+const OUTPUT_BYTES: usize = 4096;
+/// How long output is waited for after the command itself ended: a child of it may hold the pipe open.
+const DRAIN: Duration = Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// A command that reads.
+#[derive(Clone, Debug)]
+pub struct Inspection<'a> {
+    /// Program and arguments.
+    pub argv: &'a [String],
+    /// Its whole environment.
+    pub environment: &'a BTreeMap<String, String>,
+    /// Where it runs.
+    pub folder: &'a Path,
+    /// How long it may take.
+    pub timeout: Duration,
+}
+
+/// Why there is no reading.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The argv is empty.
+    #[error("the inspection command is empty")]
+    Empty,
+    /// It could not be run.
+    #[error("could not run the inspection command")]
+    Run(#[source] io::Error),
+    /// It took too long and was killed.
+    #[error("the inspection command did not end within {} s", .0.as_secs_f32())]
+    Timeout(Duration),
+    /// It failed.
+    #[error("the inspection command ended with {0}")]
+    Failed(ExitStatus),
+    /// It ended well and said nothing.
+    #[error("the inspection command printed nothing")]
+    Silent,
+    /// What it said is no revision.
+    #[error("the inspection command printed {line:?}, which is not a revision")]
+    NotARevision {
+        /// The first line, made printable and cut.
+        line: String,
+        /// Why not.
+        source: id::Error,
+    },
+}
+
+/// Runs the command and takes the first line of its output as the revision. Blocks until it ended or was killed.
+pub fn inspect(inspection: &Inspection<'_>) -> Result<Revision, Error> {
+    let (program, arguments) = inspection.argv.split_first().ok_or(Error::Empty)?;
+    let mut child = Command::new(program)
+        .args(arguments)
+        .env_clear()
+        .envs(inspection.environment)
+        .current_dir(inspection.folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .map_err(Error::Run)?;
+    let (output, finished) = collect(&mut child);
+    let status = wait(&mut child, inspection.timeout)?;
+    // Its end or the bound, whichever comes first: both let us look at what is there.
+    let _ = finished.recv_timeout(DRAIN);
+    if !status.success() {
+        return Err(Error::Failed(status));
+    }
+    let text = output.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    revision_in(&text)
+}
+
+fn revision_in(output: &[u8]) -> Result<Revision, Error> {
+    let text = String::from_utf8_lossy(output);
+    let line = text.lines().next().map(str::trim).filter(|line| !line.is_empty()).ok_or(Error::Silent)?;
+    Revision::new(line).map_err(|source| Error::NotARevision { line: bounded(&one_line(line), 200), source })
+}
+
+type Output = Arc<Mutex<Vec<u8>>>;
+
+/// Reads to the end in a thread of its own, so that a full pipe never blocks the command.
+fn collect(child: &mut Child) -> (Output, mpsc::Receiver<()>) {
+    let mut pipe = child.stdout.take().expect("stdout was asked for");
+    let output = Output::default();
+    let kept = Arc::clone(&output);
+    let (finished, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok(count @ 1..) = pipe.read(&mut buffer) {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let room = OUTPUT_BYTES.saturating_sub(kept.len()).min(count);
+            kept.extend_from_slice(&buffer[..room]);
+        }
+        // Nobody waits any more after the bound.
+        let _ = finished.send(());
+    });
+    (output, receiver)
+}
+
+fn wait(child: &mut Child, timeout: Duration) -> Result<ExitStatus, Error> {
+    let end = Instant::now() + timeout;
+    loop {
+        if let Some(status) = child.try_wait().map_err(Error::Run)? {
+            return Ok(status);
+        }
+        if Instant::now() >= end {
+            kill_all(child);
+            child.wait().map_err(Error::Run)?;
+            return Err(Error::Timeout(timeout));
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// The child is not reaped yet, so its group can't be anybody else's.
+fn kill_all(child: &Child) {
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(argv: &[&str], timeout: Duration) -> Result<Revision, Error> {
+        let argv: Vec<String> = argv.iter().map(|part| (*part).to_owned()).collect();
+        let environment = BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]);
+        inspect(&Inspection { argv: &argv, environment: &environment, folder: Path::new("/"), timeout })
+    }
+
+    const LONG: Duration = Duration::from_secs(20);
+
+    #[test]
+    fn the_first_line_is_the_revision() {
+        assert_eq!(run(&["printf", "v1\nmore\n"], LONG).unwrap().as_str(), "v1");
+        assert_eq!(run(&["echo", " v1 "], LONG).unwrap().as_str(), "v1");
+        // Arguments are data: nothing expands them.
+        assert!(matches!(run(&["echo", "$(id)"], LONG), Err(Error::NotARevision { .. })));
+    }
+
+    #[test]
+    fn whatever_is_no_revision_is_no_reading() {
+        assert!(matches!(run(&["true"], LONG), Err(Error::Silent)));
+        assert!(matches!(run(&["printf", "\nv1\n"], LONG), Err(Error::Silent)));
+        assert!(matches!(run(&["false"], LONG), Err(Error::Failed(_))));
+        assert!(matches!(run(&["/no/such/program"], LONG), Err(Error::Run(_))));
+        assert!(matches!(run(&[], LONG), Err(Error::Empty)));
+        let shown = run(&["printf", "\\033[31mred"], LONG).unwrap_err().to_string();
+        assert!(!shown.contains('\u{1b}'), "{shown}");
+        let endless = run(&["sh", "-c", "head -c 1000000 /dev/zero | tr '\\0' x"], LONG).unwrap_err();
+        assert!(matches!(endless, Error::NotARevision { line, .. } if line.len() <= 200));
+    }
+
+    #[test]
+    fn a_command_that_hangs_is_killed_with_its_children() {
+        let result = run(&["sh", "-c", "sleep 1000 & sleep 1000"], Duration::from_millis(200));
+        assert!(matches!(result, Err(Error::Timeout(_))));
+    }
+
+    #[test]
+    fn a_child_that_keeps_the_pipe_does_not_hold_the_reading_up() {
+        let started = Instant::now();
+        assert_eq!(run(&["sh", "-c", "echo v1; sleep 20 >&1 &"], LONG).unwrap().as_str(), "v1");
+        assert!(started.elapsed() < Duration::from_secs(15));
+    }
+}

@@ -1,0 +1,4 @@
+//! What changes resources and reads them.
+
+pub mod command;
+pub mod release;

@@ -1,0 +1,103 @@
+//! Why a release was not applied or a fence not raised.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use holdfast_common::fence::Fence;
+use holdfast_common::id::Revision;
+use holdfast_common::outcome::FailureClass;
+
+use crate::archive;
+
+/// What stood in the way.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The resource has seen a higher fence, or this one was raised against this attempt.
+    #[error("refused: fence {fence} was fenced off here")]
+    FencedOff {
+        /// The attempt's fence.
+        fence: Fence,
+    },
+    /// The revision before is not the expected one.
+    #[error("refused: the revision here is {}, expected was {expected}", shown(found))]
+    Revision {
+        /// As the attempt expected.
+        expected: Revision,
+        /// As it is.
+        found: Option<Revision>,
+    },
+    /// A fence so far above all others that no coordinator can have counted there.
+    #[error("refused: fence {fence} is more than {limit} above the highest one here")]
+    TooFar {
+        /// The fence.
+        fence: Fence,
+        /// Largest step.
+        limit: u64,
+    },
+    /// `current` is something that Holdfast did not make and must not replace.
+    #[error("refused: {} is not a symbolic link", path.display())]
+    NotALink {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The archive.
+    #[error(transparent)]
+    Archive(#[from] archive::Error),
+    /// A call failed.
+    #[error("could not {doing} {}", path.display())]
+    Io {
+        /// The verb.
+        doing: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file of ours has content that is not ours.
+    #[error("{} is damaged", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+fn shown(revision: &Option<Revision>) -> String {
+    revision.as_ref().map_or("not known".to_owned(), Revision::to_string)
+}
+
+/// Names the call in an I/O error.
+pub(super) fn io_at(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+    let path = path.to_owned();
+    move |source| Error::Io { doing, path, source }
+}
+
+const REFUSED_FENCE: u8 = 73;
+const REFUSED_REVISION: u8 = 74;
+const REFUSED_ARCHIVE: u8 = 65;
+const REFUSED_ROOT: u8 = 78;
+const MACHINERY: u8 = 71;
+
+impl Error {
+    /// What `internal release-apply` exits with.
+    #[must_use]
+    pub fn exit(&self) -> u8 {
+        match self {
+            Error::FencedOff { .. } | Error::TooFar { .. } => REFUSED_FENCE,
+            Error::Revision { .. } => REFUSED_REVISION,
+            Error::Archive(error) if error.is_refusal() => REFUSED_ARCHIVE,
+            Error::NotALink { .. } => REFUSED_ROOT,
+            Error::Archive(_) | Error::Io { .. } | Error::Damaged { .. } => MACHINERY,
+        }
+    }
+}
+
+/// How a failed `internal release-apply` is classed. Refusals would be the same at another try.
+#[must_use]
+pub fn class_of_exit(status: i32) -> FailureClass {
+    let refusals = [REFUSED_FENCE, REFUSED_REVISION, REFUSED_ARCHIVE, REFUSED_ROOT];
+    if refusals.iter().any(|refusal| i32::from(*refusal) == status) {
+        FailureClass::Permanent
+    } else {
+        FailureClass::Infrastructure
+    }
+}

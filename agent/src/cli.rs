@@ -1,0 +1,127 @@
+//! The command line of `holdfast-agent`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::{Parser, Subcommand};
+use holdfast_net::{config, telemetry, tls};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+use crate::journal::Journal;
+
+/// The service on a deploy host: carries work out and reports what it observed.
+#[derive(Debug, Parser)]
+#[command(name = "holdfast-agent", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the service. Each key of the file is also a HOLDFAST_ variable.
+    Run {
+        /// TOML file.
+        #[arg(long)]
+        config: Option<PathBuf>,
+    },
+    /// Read the configuration and say what is wrong with it.
+    CheckConfig {
+        /// TOML file.
+        #[arg(long)]
+        config: Option<PathBuf>,
+    },
+    /// Show what the journal of a stopped agent holds.
+    Status {
+        /// TOML file.
+        #[arg(long)]
+        config: Option<PathBuf>,
+    },
+}
+
+/// Runs the command line. The first argument is the program's name.
+#[must_use]
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _written = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    match run(cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let text = holdfast_common::text::printable(&format!("{error:#}"));
+            let _written = std::io::Write::write_all(&mut std::io::stderr(), format!("error: {text}\n").as_bytes());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Run { config } => serve(read(config)?),
+        Command::CheckConfig { config } => check(&read(config)?),
+        Command::Status { config } => status(&read(config)?),
+    }
+}
+
+fn read(file: Option<PathBuf>) -> anyhow::Result<Config> {
+    Ok(config::load(file.as_deref(), std::env::vars_os())?)
+}
+
+fn check(config: &Config) -> anyhow::Result<()> {
+    let identity = &config.identity;
+    tls::ClientTls::from_files(
+        &config.coordinator.ca,
+        Some((&identity.certificate, &identity.key)),
+        config.coordinator.server_name.as_deref(),
+    )?;
+    say("the configuration is valid")
+}
+
+fn serve(config: Config) -> anyhow::Result<()> {
+    crate::bugs::arm();
+    telemetry::init(config.log.format, &config.log.filter)?;
+    tls::install_default();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(async {
+        let stop = CancellationToken::new();
+        tokio::spawn(cancel_on_signal(stop.clone()));
+        crate::run::run(config, stop).await.context("could not run the agent")
+    })
+}
+
+async fn cancel_on_signal(stop: CancellationToken) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = match signal(SignalKind::terminate()) {
+        Ok(terminate) => terminate,
+        Err(error) => return tracing::error!(%error, "could not listen for SIGTERM"),
+    };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+    tracing::info!("stopping; work under way goes on under its shims");
+    stop.cancel();
+}
+
+fn status(config: &Config) -> anyhow::Result<()> {
+    let fresh = holdfast_common::id::IncarnationId(uuid::Uuid::new_v4());
+    let journal = Journal::open(&config.state_dir, fresh)?;
+    say(&format!("incarnation  {}", journal.incarnation()))?;
+    for remembered in journal.attempts()? {
+        let claim = remembered.assignment.claim;
+        say(&format!("attempt      {} of {} fence {}", claim.attempt, remembered.assignment.target, claim.fence))?;
+    }
+    say(&format!("unanswered   {} reports", journal.unanswered()?.len()))
+}
+
+fn say(line: &str) -> anyhow::Result<()> {
+    use std::io::Write as _;
+    writeln!(std::io::stdout(), "{line}").context("could not write")
+}

@@ -1,0 +1,98 @@
+//! The agent's configuration: TOML, each key also `HOLDFAST_*`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use holdfast_net::telemetry::Format;
+use serde::Deserialize;
+
+/// All of it. Unknown keys are errors.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Where the journal, the attempts' folders and the locks are. One agent per folder.
+    pub state_dir: PathBuf,
+    /// Where the coordinator is.
+    pub coordinator: Coordinator,
+    /// Who this agent is.
+    pub identity: Identity,
+    /// What targets select agents by.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+    /// What this host allows, whatever the coordinator says.
+    #[serde(default)]
+    pub policy: Policy,
+    /// The log.
+    #[serde(default)]
+    pub log: Log,
+}
+
+/// Where the coordinator is.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Coordinator {
+    /// `https://host:port` or `host:port`.
+    pub address: String,
+    /// PEM file with the authority that signed the coordinator's certificate.
+    pub ca: PathBuf,
+    /// The name in the coordinator's certificate, where it is not the address's host.
+    #[serde(default)]
+    pub server_name: Option<String>,
+}
+
+/// Who this agent is: the name is the certificate's.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Identity {
+    /// PEM file.
+    pub certificate: PathBuf,
+    /// PEM file.
+    pub key: PathBuf,
+}
+
+/// What this host allows.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Policy {
+    /// Adapters that may run here.
+    pub adapters: BTreeSet<String>,
+    /// Targets that may run here, by name; `*` at the end stands for any rest. Empty allows all.
+    pub targets: Vec<String>,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self { adapters: ["command", "release"].map(String::from).into(), targets: Vec::new() }
+    }
+}
+
+impl Policy {
+    /// Whether this target may run here.
+    #[must_use]
+    pub fn allows_target(&self, name: &str) -> bool {
+        self.targets.is_empty() || self.targets.iter().any(|pattern| fits(pattern, name))
+    }
+}
+
+fn fits(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => pattern == name,
+    }
+}
+
+/// The log.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Log {
+    /// `text` or `json`.
+    pub format: Format,
+    /// Like `info` or `info,holdfast_agent=debug`.
+    pub filter: String,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { format: Format::Text, filter: "info".to_owned() }
+    }
+}

@@ -1,0 +1,423 @@
+//! The agent's one deciding thread.
+//!
+//! ```text
+//!   session ──┐                     ┌─▶ journal   one commit for all that a batch decided
+//!             ├─▶ Event ─▶ decide ──┤
+//!   hands ────┘     (core)          └─▶ then, in order: reports and questions out, processes started and stopped
+//! ```
+//!
+//! What a batch decided is durable before any of it is said or done. Heartbeats are sent from here, so that they stop when
+//! this thread does: an agent whose work loop is dead is not healthy.
+
+mod batch;
+mod hello;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use holdfast_agent_core::offer::{self, Verdict};
+use holdfast_agent_core::work::{Assignment, Boot, LeaseCount, Phase};
+use holdfast_agent_core::{Input, Work, decide};
+use holdfast_common::claim::Claim;
+use holdfast_common::fence::Fence;
+use holdfast_common::id::{AttemptId, EvidenceId, Revision, SessionId, StepName, TargetName};
+use holdfast_common::outcome::{Exit, Reading, StepEnd};
+use holdfast_common::report::{DeclineReason, PermitDenial, ReportSequence};
+use holdfast_common::spec::StepSpec;
+use holdfast_common::time::{Millis, Wall};
+use holdfast_proto::v1::{ConnectRequest, Hello};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::bugs::{self, Bug};
+use crate::config::Config;
+use crate::journal::{Error, Journal, Position};
+use crate::session::{FromCoordinator, Inquiry, Welcome};
+use batch::Batch;
+
+/// What the driver's thread is told.
+#[derive(Debug)]
+pub enum Event {
+    /// The session wants to introduce itself.
+    Hello(oneshot::Sender<Hello>),
+    /// A session began.
+    Up(Welcome, mpsc::Sender<ConnectRequest>),
+    /// The session is over.
+    Down,
+    /// The coordinator said something in a session.
+    Message(SessionId, FromCoordinator),
+    /// The hands did or saw something.
+    Hand(HandEvent),
+    /// Write what is left and end the thread. Work goes on under its shims.
+    Stop,
+}
+
+/// What the hands did or saw.
+#[derive(Debug)]
+pub enum HandEvent {
+    /// A step's start record stands and its body runs.
+    Started(AttemptId, StepName),
+    /// A step is over, as told by its exit and its resource.
+    Ended(AttemptId, StepName, Told),
+    /// A stop signal was sent, or nothing was there to signal.
+    StopActed(AttemptId, String),
+    /// A tombstone stands: the step never began and never can.
+    Tombstoned(AttemptId, StepName),
+    /// After a restart: the step had not begun.
+    FoundNotStarted(AttemptId),
+    /// After a restart, or in answer to a tombstone: the step's shim lives.
+    FoundRunning(AttemptId),
+    /// An inquiry was done.
+    Inquired(EvidenceId, Finding),
+}
+
+/// How a step ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// As far as anybody knows.
+    pub end: StepEnd,
+    /// How its process ended.
+    pub exit: Option<Exit>,
+    /// Read back.
+    pub observed: Option<Revision>,
+    /// For people.
+    pub detail: String,
+}
+
+/// What came of an inquiry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// The resource was read.
+    Read(Reading),
+    /// The fence was raised, and the resource read after it.
+    Raised(Reading),
+    /// It could not be done.
+    Failed(String),
+}
+
+/// Who touches processes and resources. Every call returns at once; what comes of it arrives as a [`HandEvent`].
+pub trait Hands {
+    /// Launches a step under a shim. Its body must not begin after `not_after`, the end of the lease's count.
+    fn launch(&mut self, assignment: &Assignment, step: &StepSpec, not_after: Option<Boot>);
+    /// Stops a step's process group: SIGTERM, grace, SIGKILL.
+    fn stop(&mut self, assignment: &Assignment, step: &StepSpec);
+    /// Creates a step's start record as "never started". If the step had begun after all, says what is known of it.
+    fn tombstone(&mut self, assignment: &Assignment, step: &StepSpec);
+    /// After a restart: finds out from locks and records what is known of a step.
+    fn survey(&mut self, assignment: &Assignment, step: &StepSpec);
+    /// Looks at a resource or raises its fence, outside every lease.
+    fn inquire(&mut self, inquiry: Inquiry);
+}
+
+/// The two clocks.
+pub trait Clock {
+    /// For people.
+    fn wall(&self) -> Wall;
+    /// For leases.
+    fn boot(&self) -> Boot;
+}
+
+/// The live session.
+struct Live {
+    id: SessionId,
+    outgoing: mpsc::Sender<ConnectRequest>,
+    heartbeat: Millis,
+    max_text: usize,
+    next_heartbeat: Boot,
+    number: u64,
+    /// When each unanswered heartbeat was sent: leases count from then.
+    sent: BTreeMap<u64, Boot>,
+}
+
+/// The agent's decisions and their consequences.
+pub struct Driver<H, C> {
+    journal: Journal,
+    hands: H,
+    clock: C,
+    config: Config,
+    works: BTreeMap<AttemptId, Work>,
+    fences: BTreeMap<TargetName, Fence>,
+    /// Unanswered reports by attempt.
+    unsaid: BTreeMap<AttemptId, usize>,
+    /// The attempt of each report that was said and not answered.
+    said: BTreeMap<ReportSequence, AttemptId>,
+    token: String,
+    position: Option<Position>,
+    session: Option<Live>,
+}
+
+impl<H: Hands, C: Clock> Driver<H, C> {
+    /// Takes up what the journal holds: nothing is assumed, every step that may have begun is looked at.
+    pub fn new(journal: Journal, hands: H, clock: C, config: Config) -> Result<Self, Error> {
+        let (_, token, position) = journal.standing()?;
+        let mut driver = Self {
+            hands,
+            clock,
+            config,
+            works: BTreeMap::new(),
+            fences: journal.fences()?.into_iter().collect(),
+            unsaid: BTreeMap::new(),
+            said: BTreeMap::new(),
+            token,
+            position,
+            session: None,
+            journal,
+        };
+        for (claim, _) in driver.journal.unanswered()? {
+            *driver.unsaid.entry(claim.attempt).or_default() += 1;
+        }
+        driver.take_up()?;
+        Ok(driver)
+    }
+
+    fn take_up(&mut self) -> Result<(), Error> {
+        if bugs::on(Bug::JournalForgotten) {
+            return Ok(());
+        }
+        for remembered in self.journal.attempts()? {
+            let mut work = Work::taken(remembered.assignment, LeaseCount::NotLive, None);
+            work.at = remembered.at;
+            work.phase = remembered.phase;
+            work.stop = remembered.stop;
+            if let (true, Some(step)) = (work.may_run(), work.step()) {
+                self.hands.survey(&work.assignment, step);
+            }
+            self.works.insert(work.assignment.claim.attempt, work);
+        }
+        Ok(())
+    }
+
+    /// Runs until told to stop.
+    pub fn run(mut self, events: &Receiver<Event>) {
+        loop {
+            let first = match events.recv_timeout(self.patience()) {
+                Ok(event) => Some(event),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            let batch = first.into_iter().chain(events.try_iter()).take(64).collect::<Vec<_>>();
+            let stop = batch.iter().any(|event| matches!(event, Event::Stop));
+            self.step(batch);
+            if stop {
+                return;
+            }
+        }
+    }
+
+    fn patience(&self) -> Duration {
+        const IDLE: Duration = Duration::from_millis(250);
+        let now = self.clock.boot();
+        match &self.session {
+            Some(live) => Duration::from_millis(live.next_heartbeat.0.saturating_sub(now.0)).min(IDLE),
+            None => IDLE,
+        }
+    }
+
+    /// Decides a batch of events, makes it durable, then says and does what follows. A plain function: a simulator calls it
+    /// without a thread.
+    pub fn step(&mut self, events: Vec<Event>) {
+        let mut batch = Batch::default();
+        for event in events {
+            self.event(event, &mut batch);
+        }
+        self.tick(&mut batch);
+        self.settle(batch);
+    }
+
+    fn event(&mut self, event: Event, batch: &mut Batch) {
+        match event {
+            Event::Hello(reply) => drop(reply.send(self.hello())),
+            Event::Up(welcome, outgoing) => self.up(welcome, outgoing, batch),
+            Event::Down => self.session_is(None, batch),
+            Event::Message(session, message) if self.is_live(session) => self.message(session, message, batch),
+            Event::Message(..) | Event::Stop => {}
+            Event::Hand(event) => self.hand(event, batch),
+        }
+    }
+
+    fn is_live(&self, session: SessionId) -> bool {
+        self.session.as_ref().is_some_and(|live| live.id == session)
+    }
+
+    /// A coordinator that is behind what was seen has travelled in time: this agent says nothing to it.
+    fn up(&mut self, welcome: Welcome, outgoing: mpsc::Sender<ConnectRequest>, batch: &mut Batch) {
+        let position = Position { store: welcome.store, epoch: welcome.epoch, commit: welcome.commit };
+        if let Some(seen) = self.position.filter(|seen| is_behind(position, *seen)) {
+            tracing::error!(?seen, ?position, "the coordinator is behind what this agent has seen: not talking to it");
+            return;
+        }
+        let now = self.clock.boot();
+        self.token = welcome.token;
+        self.position = Some(position);
+        batch.welcomed = true;
+        self.session = Some(Live {
+            id: welcome.session,
+            outgoing,
+            heartbeat: welcome.heartbeat,
+            max_text: welcome.max_text_bytes,
+            next_heartbeat: now,
+            number: 0,
+            sent: BTreeMap::new(),
+        });
+        batch.replay = true;
+        self.session_is(Some(welcome.session), batch);
+    }
+
+    fn session_is(&mut self, session: Option<SessionId>, batch: &mut Batch) {
+        if session.is_none() {
+            self.session = None;
+        }
+        for attempt in self.works.keys().copied().collect::<Vec<_>>() {
+            self.decide(attempt, Input::Session(session), batch);
+        }
+    }
+
+    fn message(&mut self, session: SessionId, message: FromCoordinator, batch: &mut Batch) {
+        match message {
+            FromCoordinator::Renewed { number, leases } => self.renewed(number, leases, batch),
+            FromCoordinator::Offer { assignment, ttl } => self.offered(session, *assignment, ttl, batch),
+            FromCoordinator::Permit { claim, step, denial } => self.permit(session, claim, step, denial, batch),
+            FromCoordinator::Disposition(sequence, disposition) => {
+                tracing::debug!(sequence = sequence.0, ?disposition, "report answered");
+                self.journal.answered(sequence, disposition);
+                batch.answered.push(sequence);
+            }
+            FromCoordinator::Cancel { claim, reason } if self.holds(claim) => {
+                tracing::info!(attempt = %claim.attempt, reason, "asked to stop");
+                self.decide(claim.attempt, Input::StopAsked, batch);
+            }
+            FromCoordinator::Cancel { claim, .. } => {
+                tracing::info!(attempt = %claim.attempt, "asked to stop what is not held")
+            }
+            FromCoordinator::Inquiry(inquiry) => batch.inquiries.push(*inquiry),
+            FromCoordinator::Bye { .. } => {}
+        }
+    }
+
+    fn holds(&self, claim: Claim) -> bool {
+        self.works.get(&claim.attempt).is_some_and(|work| work.assignment.claim == claim)
+    }
+
+    /// Leases count from when the heartbeat was sent, less a margin: the coordinator counts from its receipt, plus one.
+    fn renewed(&mut self, number: u64, leases: Vec<(Claim, Option<Millis>)>, batch: &mut Batch) {
+        let Some(live) = &mut self.session else { return };
+        let sent = live.sent.remove(&number);
+        live.sent.retain(|earlier, _| *earlier > number);
+        for (claim, ttl) in leases.into_iter().filter(|(claim, _)| self.holds(*claim)).collect::<Vec<_>>() {
+            let input = match (ttl, sent) {
+                (Some(ttl), Some(sent)) => Input::Renewed { until: until(sent, ttl) },
+                // An answer to no heartbeat of this session renews nothing.
+                (Some(_), None) => continue,
+                (None, _) => Input::Superseded,
+            };
+            self.decide(claim.attempt, input, batch);
+        }
+    }
+
+    fn offered(&mut self, session: SessionId, assignment: Assignment, ttl: Millis, batch: &mut Batch) {
+        let claim = assignment.claim;
+        let seen = self.fences.get(&assignment.target).copied();
+        let on_target = self.works.values().filter(|work| work.assignment.target == assignment.target);
+        let verdict = match self.forbidden(&assignment) {
+            Some(reason) => Verdict::Decline(reason),
+            None => offer::judge(claim, on_target, seen),
+        };
+        match verdict {
+            Verdict::TakenAlready => batch.answer_offer(claim, None),
+            Verdict::Decline(reason) => {
+                tracing::warn!(deployment = %claim.deployment, ?reason, "declined an offer");
+                batch.answer_offer(claim, Some(reason));
+            }
+            Verdict::Take => {
+                self.fences.insert(assignment.target.clone(), claim.fence);
+                batch.fences.insert(assignment.target.clone(), claim.fence);
+                let lease = LeaseCount::Until(until(self.clock.boot(), ttl));
+                self.works.insert(claim.attempt, Work::taken(assignment, lease, Some(session)));
+                batch.dirty.insert(claim.attempt);
+                batch.answer_offer(claim, None);
+                self.decide(claim.attempt, Input::Tick, batch);
+            }
+        }
+    }
+
+    /// The host's own policy is the last wall: it is not remotely writable.
+    fn forbidden(&self, assignment: &Assignment) -> Option<DeclineReason> {
+        let policy = &self.config.policy;
+        let adapter_refused = assignment.steps.iter().any(|step| {
+            let name = hello::adapter_name(step.body.adapter());
+            !policy.adapters.contains(name)
+        });
+        let refused = adapter_refused || !policy.allows_target(assignment.target.as_str());
+        refused.then_some(DeclineReason::HostPolicy)
+    }
+
+    fn permit(
+        &mut self,
+        session: SessionId,
+        claim: Claim,
+        step: StepName,
+        denial: Option<PermitDenial>,
+        batch: &mut Batch,
+    ) {
+        if !self.holds(claim) {
+            tracing::warn!(attempt = %claim.attempt, "a permit for what is not held");
+            return;
+        }
+        let input = match denial {
+            None => Input::Granted { step, session },
+            Some(denial) => {
+                tracing::warn!(attempt = %claim.attempt, %step, ?denial, "permit denied");
+                Input::Denied { step, denial }
+            }
+        };
+        self.decide(claim.attempt, input, batch);
+    }
+
+    fn hand(&mut self, event: HandEvent, batch: &mut Batch) {
+        let (attempt, input) = match event {
+            HandEvent::Started(attempt, step) => (attempt, Input::Started { step }),
+            HandEvent::Ended(attempt, step, Told { end, exit, observed, detail }) => {
+                // A step that ended had begun: the start is told first, also when it was never seen.
+                self.decide(attempt, Input::Started { step: step.clone() }, batch);
+                (attempt, Input::Ended { step, end, exit, observed, detail })
+            }
+            HandEvent::StopActed(attempt, detail) => (attempt, Input::StopActed { detail }),
+            HandEvent::Tombstoned(attempt, step) => (attempt, Input::Tombstoned { step }),
+            HandEvent::FoundNotStarted(attempt) => (attempt, Input::FoundNotStarted),
+            HandEvent::FoundRunning(attempt) => (attempt, Input::FoundRunning),
+            HandEvent::Inquired(id, finding) => return batch.findings.push((id, finding)),
+        };
+        self.decide(attempt, input, batch);
+    }
+
+    fn tick(&mut self, batch: &mut Batch) {
+        for attempt in self.works.keys().copied().collect::<Vec<_>>() {
+            self.decide(attempt, Input::Tick, batch);
+        }
+    }
+
+    fn decide(&mut self, attempt: AttemptId, input: Input, batch: &mut Batch) {
+        let now = self.clock.boot();
+        if let Some(work) = self.works.get_mut(&attempt) {
+            let claim = work.assignment.claim;
+            batch.take(claim, decide(work, now, input));
+        }
+    }
+}
+
+/// The agent's own count ends a tenth early, and never less than a fifth of a second.
+fn until(from: Boot, ttl: Millis) -> Boot {
+    let margin = (ttl.0 / 10).max(200);
+    Boot(from.0.saturating_add(ttl.0.saturating_sub(margin)))
+}
+
+fn is_behind(position: Position, seen: Position) -> bool {
+    position.store != seen.store || (position.epoch, position.commit) < (seen.epoch, seen.commit)
+}
+
+/// Whether nothing is left to do or say about an attempt.
+fn is_settled(work: &Work, unsaid: usize) -> bool {
+    work.phase == Phase::Over && unsaid == 0
+}

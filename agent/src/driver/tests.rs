@@ -1,0 +1,341 @@
+//! The driver with a real journal; its hands only note what they are told, so that the order of durable, said and done
+//! shows.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use holdfast_agent_core::work::Assignment;
+use holdfast_common::fence::Epoch;
+use holdfast_common::id::{AgentName, DeploymentId, IncarnationId, ResourceName, StoreId};
+use holdfast_common::outcome::Exit;
+use holdfast_common::report::Disposition;
+use holdfast_common::spec::{PlanDigest, RetryClass, StepBody, StepEffect};
+use holdfast_proto::v1::connect_request::Message;
+use holdfast_proto::v1::{self};
+use uuid::Uuid;
+
+use super::*;
+use crate::config;
+
+#[derive(Clone, Default)]
+struct Noted(Rc<RefCell<Vec<String>>>);
+
+impl Noted {
+    fn note(&self, what: &str, step: &StepSpec) {
+        self.0.borrow_mut().push(format!("{what} {}", step.name));
+    }
+}
+
+impl Hands for Noted {
+    fn launch(&mut self, _: &Assignment, step: &StepSpec, not_after: Option<Boot>) {
+        assert!(not_after.is_some(), "a launch has the end of the lease's count");
+        self.note("launch", step);
+    }
+
+    fn stop(&mut self, _: &Assignment, step: &StepSpec) {
+        self.note("stop", step);
+    }
+
+    fn tombstone(&mut self, _: &Assignment, step: &StepSpec) {
+        self.note("tombstone", step);
+    }
+
+    fn survey(&mut self, _: &Assignment, step: &StepSpec) {
+        self.note("survey", step);
+    }
+
+    fn inquire(&mut self, inquiry: Inquiry) {
+        self.0.borrow_mut().push(format!("inquire {}", inquiry.resource.name));
+    }
+}
+
+#[derive(Clone)]
+struct Hand(Rc<RefCell<u64>>);
+
+impl Clock for Hand {
+    fn wall(&self) -> Wall {
+        Wall(0)
+    }
+
+    fn boot(&self) -> Boot {
+        Boot(*self.0.borrow())
+    }
+}
+
+/// One agent, its folder, and the coordinator's end of its session.
+struct Agent {
+    folder: PathBuf,
+    noted: Noted,
+    now: Hand,
+    driver: Option<Driver<Noted, Hand>>,
+    said: Option<mpsc::Receiver<ConnectRequest>>,
+}
+
+impl Agent {
+    fn new() -> Self {
+        let folder = std::env::temp_dir().join(format!("holdfast-driver-{}", Uuid::new_v4()));
+        let mut agent =
+            Self { folder, noted: Noted::default(), now: Hand(Rc::new(RefCell::new(1_000))), driver: None, said: None };
+        agent.restart();
+        agent
+    }
+
+    fn restart(&mut self) {
+        self.driver = None;
+        self.said = None;
+        self.noted.0.borrow_mut().clear();
+        let journal = Journal::open(&self.folder, IncarnationId(Uuid::new_v4())).unwrap();
+        let driver = Driver::new(journal, self.noted.clone(), self.now.clone(), config(&self.folder)).unwrap();
+        self.driver = Some(driver);
+    }
+
+    fn step(&mut self, event: Event) {
+        self.driver.as_mut().unwrap().step(vec![event]);
+    }
+
+    fn connect(&mut self, session: u128, commit: u64) {
+        let (outgoing, said) = mpsc::channel(64);
+        let welcome = Welcome {
+            session: SessionId(Uuid::from_u128(session)),
+            token: "token".to_owned(),
+            store: StoreId(Uuid::from_u128(7)),
+            epoch: 1,
+            commit,
+            heartbeat: Millis(500),
+            agent: AgentName::new("web-01").unwrap(),
+            max_text_bytes: 64,
+            max_log_bytes: 1_000,
+        };
+        self.step(Event::Up(welcome, outgoing));
+        self.said = Some(said);
+    }
+
+    fn tell(&mut self, session: u128, message: FromCoordinator) {
+        self.step(Event::Message(SessionId(Uuid::from_u128(session)), message));
+    }
+
+    fn said(&mut self) -> Vec<Message> {
+        let mut said = Vec::new();
+        while let Some(Ok(request)) = self.said.as_mut().map(mpsc::Receiver::try_recv) {
+            said.extend(request.message);
+        }
+        said
+    }
+
+    fn did(&self) -> Vec<String> {
+        std::mem::take(&mut self.noted.0.borrow_mut())
+    }
+
+    /// Up to a launched mutating step.
+    fn launched(&mut self) {
+        self.connect(1, 1);
+        self.tell(1, offer());
+        self.tell(1, permit(None));
+        assert_eq!(self.did(), ["launch switch"]);
+        self.said();
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _gone = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn config(folder: &std::path::Path) -> Config {
+    Config {
+        state_dir: folder.to_owned(),
+        coordinator: config::Coordinator { address: String::new(), ca: PathBuf::new(), server_name: None },
+        identity: config::Identity { certificate: PathBuf::new(), key: PathBuf::new() },
+        labels: BTreeMap::new(),
+        policy: config::Policy { targets: vec!["shop@*".to_owned()], ..config::Policy::default() },
+        log: config::Log::default(),
+    }
+}
+
+fn claim() -> Claim {
+    Claim {
+        deployment: DeploymentId(Uuid::from_u128(1)),
+        attempt: AttemptId(Uuid::from_u128(2)),
+        fence: Fence::first(Epoch(1)).unwrap(),
+    }
+}
+
+fn step_name() -> StepName {
+    StepName::new("switch").unwrap()
+}
+
+fn offer_on(target: &str) -> FromCoordinator {
+    let step = StepSpec {
+        name: step_name(),
+        effect: StepEffect::Mutates,
+        resource: Some(ResourceName::new("site").unwrap()),
+        retry: RetryClass::Unsafe,
+        body: StepBody::Command { argv: vec!["true".to_owned()] },
+        revision: None,
+        expected_revision: None,
+        timeout: None,
+    };
+    let assignment = Assignment {
+        claim: claim(),
+        target: TargetName::new(target).unwrap(),
+        number: 1,
+        plan: PlanDigest("plan".to_owned()),
+        steps: vec![step],
+        resources: Vec::new(),
+        carried: BTreeSet::new(),
+        grace: Millis(10),
+    };
+    FromCoordinator::Offer { assignment: Box::new(assignment), ttl: Millis(10_000) }
+}
+
+fn offer() -> FromCoordinator {
+    offer_on("shop@prod")
+}
+
+fn permit(denial: Option<PermitDenial>) -> FromCoordinator {
+    FromCoordinator::Permit { claim: claim(), step: step_name(), denial }
+}
+
+fn ended(detail: &str) -> Event {
+    let told = Told { end: StepEnd::Applied, exit: Some(Exit::Exited(0)), observed: None, detail: detail.to_owned() };
+    Event::Hand(HandEvent::Ended(claim().attempt, step_name(), told))
+}
+
+fn reports(said: &[Message]) -> Vec<&v1::Report> {
+    said.iter().filter_map(|message| if let Message::Report(report) = message { Some(report) } else { None }).collect()
+}
+
+#[test]
+fn offer_is_taken_once_and_leads_to_a_permit_request_under_the_plan() {
+    let mut agent = Agent::new();
+    agent.connect(1, 1);
+    agent.tell(1, offer());
+    let said = agent.said();
+    let asked =
+        said.iter().find_map(|message| if let Message::PermitRequest(asked) = message { Some(asked) } else { None });
+    assert_eq!(asked.unwrap().plan_digest, "plan");
+    agent.tell(1, offer());
+    let again = agent.said();
+    assert!(
+        matches!(&again[..], [Message::OfferAnswer(answer)] if answer.kind == v1::OfferAnswerKind::Accepted as i32)
+    );
+}
+
+#[test]
+fn host_policy_is_the_last_wall() {
+    let mut agent = Agent::new();
+    agent.connect(1, 1);
+    agent.tell(1, offer_on("bank@prod"));
+    let said = agent.said();
+    let declined = said.iter().any(|message| {
+        matches!(message, Message::OfferAnswer(answer) if answer.reason == v1::DeclineReason::HostPolicy as i32)
+    });
+    assert!(declined);
+}
+
+#[test]
+fn report_that_was_not_answered_is_said_again_in_the_next_session_and_after_a_restart() {
+    let mut agent = Agent::new();
+    agent.launched();
+    agent.step(Event::Down);
+    agent.step(ended("done"));
+    agent.restart();
+    agent.connect(2, 1);
+    let said = agent.said();
+    let sequences: Vec<u64> = reports(&said).iter().map(|report| report.sequence).collect();
+    assert_eq!(sequences, [1, 2, 3], "started, ended, attempt ended");
+    for sequence in sequences {
+        agent.tell(2, FromCoordinator::Disposition(ReportSequence(sequence), Disposition::Accepted));
+    }
+    agent.step(Event::Down);
+    agent.connect(3, 1);
+    assert_eq!(reports(&agent.said()), Vec::<&v1::Report>::new());
+}
+
+#[test]
+fn restarted_agent_looks_at_what_may_run_and_starts_nothing() {
+    let mut agent = Agent::new();
+    agent.launched();
+    agent.restart();
+    assert_eq!(agent.did(), ["survey switch"]);
+    agent.step(Event::Hand(HandEvent::FoundNotStarted(claim().attempt)));
+    assert_eq!(agent.did(), ["tombstone switch"]);
+}
+
+#[test]
+fn lease_counts_from_when_the_heartbeat_was_sent() {
+    let mut agent = Agent::new();
+    agent.connect(1, 1);
+    agent.tell(1, offer());
+    let said = agent.said();
+    let numbers =
+        said.iter().filter_map(|message| if let Message::Heartbeat(beat) = message { Some(beat.number) } else { None });
+    let number = numbers.max().unwrap();
+    // The answer comes when the lease it gives has run out already, counted from the sending.
+    *agent.now.0.borrow_mut() = 1_000 + 20_000;
+    agent.tell(1, FromCoordinator::Renewed { number, leases: vec![(claim(), Some(Millis(10_000)))] });
+    agent.tell(1, permit(None));
+    assert_eq!(agent.did(), ["tombstone switch"]);
+}
+
+#[test]
+fn attempt_is_superseded_also_by_an_answer_to_no_heartbeat_and_never_renewed_by_one() {
+    let mut agent = Agent::new();
+    agent.connect(1, 1);
+    agent.tell(1, offer());
+    agent.said();
+    *agent.now.0.borrow_mut() = 1_000 + 20_000;
+    agent.tell(1, FromCoordinator::Renewed { number: 0, leases: vec![(claim(), Some(Millis(90_000)))] });
+    agent.tell(1, permit(None));
+    assert_eq!(agent.did(), ["tombstone switch"]);
+    agent.tell(1, FromCoordinator::Renewed { number: 0, leases: vec![(claim(), None)] });
+    agent.said();
+    *agent.now.0.borrow_mut() += 1_000;
+    agent.step(Event::Hand(HandEvent::Tombstoned(claim().attempt, step_name())));
+    let claims = agent
+        .said()
+        .iter()
+        .map(|said| if let Message::Heartbeat(beat) = said { beat.claims.len() } else { 0 })
+        .sum::<usize>();
+    assert_eq!(claims, 0, "a superseded attempt asks for no lease");
+}
+
+#[test]
+fn message_of_an_older_session_is_not_heard() {
+    let mut agent = Agent::new();
+    agent.connect(1, 1);
+    agent.tell(1, offer());
+    agent.connect(2, 1);
+    agent.tell(1, permit(None));
+    assert_eq!(agent.did(), Vec::<String>::new());
+}
+
+#[test]
+fn coordinator_that_is_behind_what_was_seen_is_not_talked_to() {
+    let mut agent = Agent::new();
+    agent.connect(1, 9);
+    agent.said();
+    agent.restart();
+    agent.connect(2, 8);
+    assert_eq!(agent.said(), Vec::new());
+}
+
+#[test]
+fn oversized_text_is_cut_and_marked_before_it_is_stored() {
+    let mut agent = Agent::new();
+    agent.launched();
+    agent.step(ended(&"x".repeat(10_000)));
+    let said = agent.said();
+    let texts: Vec<&str> = reports(&said)
+        .iter()
+        .filter_map(|report| match &report.body {
+            Some(v1::report::Body::StepEnded(ended)) => Some(ended.detail.as_str()),
+            Some(_) | None => None,
+        })
+        .collect();
+    assert_eq!(texts.len(), 1);
+    assert!(texts[0].len() <= 64 && texts[0].ends_with("[cut]"), "{texts:?}");
+}

@@ -1,0 +1,113 @@
+//! Files that are whole or absent, and stay after power loss once a call returned.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use uuid::Uuid;
+
+/// Makes what was done in a directory stay.
+pub(crate) fn sync_dir(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// Makes one directory if it is not there, and makes that stay. The parent must exist.
+pub(crate) fn ensure_dir(folder: &Path) -> io::Result<()> {
+    match std::fs::create_dir(folder) {
+        Ok(()) => sync_dir(parent(folder)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Puts `bytes` in the place of whatever file has that name.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary = Temporary::write(path, bytes)?;
+    std::fs::rename(&temporary.path, path)?;
+    sync_dir(parent(path))
+}
+
+/// [`replace`] by a file on which an exclusive kernel lock is held from before it has its name until the answer is
+/// dropped.
+pub(crate) fn replace_locked(path: &Path, bytes: &[u8]) -> io::Result<File> {
+    let temporary = Temporary::write(path, bytes)?;
+    flock(&temporary.file, FlockOperation::NonBlockingLockExclusive)?;
+    std::fs::rename(&temporary.path, path)?;
+    sync_dir(parent(path))?;
+    temporary.file.try_clone()
+}
+
+/// What came of an attempt to be the first to make a file.
+pub(crate) enum Published {
+    /// We made it, whole, and hold an exclusive kernel lock on it until this is dropped.
+    First(File),
+    /// It stood already.
+    Stood,
+}
+
+/// Makes a file that nobody has made before. Of any number of callers exactly one is first, and the file is never seen
+/// without its content.
+pub(crate) fn publish(path: &Path, bytes: &[u8]) -> io::Result<Published> {
+    let temporary = Temporary::write(path, bytes)?;
+    flock(&temporary.file, FlockOperation::NonBlockingLockExclusive)?;
+    match std::fs::hard_link(&temporary.path, path) {
+        Ok(()) => {
+            sync_dir(parent(path))?;
+            Ok(Published::First(temporary.file.try_clone()?))
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            // The winner may not have synced yet, and what is answered must stay.
+            sync_dir(parent(path))?;
+            Ok(Published::Stood)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether some process holds an exclusive lock on the file. Changes nothing.
+pub(crate) fn is_locked(file: &File) -> io::Result<bool> {
+    match flock(file, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => flock(file, FlockOperation::Unlock).map(|()| false).map_err(io::Error::from),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(true),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Reads a small file, or tells that it is not there.
+pub(crate) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match std::fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().expect("our paths are absolute and name a file")
+}
+
+/// A synced file under a name that nobody looks at. The name goes with it.
+struct Temporary {
+    path: PathBuf,
+    file: File,
+}
+
+impl Temporary {
+    fn write(beside: &Path, bytes: &[u8]) -> io::Result<Self> {
+        let path = parent(beside).join(format!(".{}", Uuid::new_v4().simple()));
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        let mut temporary = Self { path, file };
+        temporary.file.write_all(bytes)?;
+        temporary.file.sync_all()?;
+        Ok(temporary)
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // After a rename there is nothing to remove; after a failure a left-over is harmless.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}

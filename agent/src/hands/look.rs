@@ -1,0 +1,131 @@
+//! Looking at resources: after a step ended, and when the coordinator asks.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use holdfast_agent_core::outcome::{Ending, Look};
+use holdfast_common::adapter::Inspect;
+use holdfast_common::claim::Claim;
+use holdfast_common::fence::Fence;
+use holdfast_common::id::Revision;
+use holdfast_common::outcome::{Exit, FailureClass, OperationState, Reading};
+use holdfast_common::spec::{ResourceAdapter, StepBody};
+
+use super::Job;
+use crate::adapters::command::{self, Inspection};
+use crate::adapters::release;
+use crate::driver::Finding;
+use crate::internal::with_causes;
+use crate::places::Places;
+use crate::session::{Inquiry, Question};
+
+/// How long a resource's inspection command may take.
+const INSPECT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The look at a step's resource after it ended, and the revision that was read.
+///
+/// A folder that no release was ever put into can't be read. Where the adapter itself refused, before it changed anything,
+/// its word is enough.
+pub(super) fn after(job: &Job, ending: Ending, places: &Places) -> (Look, Option<Revision>) {
+    let Some(resource) = job.resource() else { return (Look::CannotInspect, None) };
+    match (job.capability().inspect, &resource.adapter) {
+        (Inspect::Operation, ResourceAdapter::Release { root, .. }) => {
+            let reading = release::inspect(&PathBuf::from(root), &job.operation());
+            match reading.state {
+                OperationState::Unknown if is_refusal(job, ending) => (Look::Read(OperationState::NotApplied), None),
+                OperationState::Unknown => (Look::NotRead { why: reading.detail }, reading.revision),
+                state => (Look::Read(state), reading.revision),
+            }
+        }
+        (Inspect::Revision, ResourceAdapter::Command { inspect: Some(argv), .. }) => {
+            match read_command(argv, job.environment(), places.work(job.attempt())) {
+                Ok(observed) => (by_revision(job, &observed), Some(observed)),
+                Err(why) => (Look::NotRead { why }, None),
+            }
+        }
+        (Inspect::None | Inspect::Revision | Inspect::Operation, _) => (Look::CannotInspect, None),
+    }
+}
+
+fn is_refusal(job: &Job, ending: Ending) -> bool {
+    let refused = ending.class == FailureClass::Permanent && matches!(ending.exit, Exit::Exited(_));
+    refused && matches!(job.step.body, StepBody::Release { .. })
+}
+
+fn by_revision(job: &Job, observed: &Revision) -> Look {
+    match &job.step.revision {
+        Some(wanted) => Look::by_revision(observed, wanted, job.step.expected_revision.as_ref()),
+        None => Look::CannotInspect,
+    }
+}
+
+fn read_command(
+    argv: &[String],
+    environment: std::collections::BTreeMap<String, String>,
+    folder: PathBuf,
+) -> Result<Revision, String> {
+    let inspection = Inspection { argv, environment: &environment, folder: &folder, timeout: INSPECT_TIMEOUT };
+    command::inspect(&inspection).map_err(|error| with_causes(&error))
+}
+
+/// Answers the coordinator's question about a resource.
+pub(super) fn answer(inquiry: &Inquiry, places: &Places) -> Finding {
+    match (&inquiry.resource.adapter, inquiry.question) {
+        (ResourceAdapter::Release { root, .. }, Question::Inspect) => {
+            Finding::Read(release::inspect(&PathBuf::from(root), &inquiry.operation))
+        }
+        (ResourceAdapter::Release { root, .. }, Question::FenceOff(fence)) => raise(inquiry, root, fence),
+        (ResourceAdapter::Command { inspect: Some(argv), .. }, Question::Inspect) => ask_command(inquiry, argv, places),
+        (ResourceAdapter::Command { inspect: None, .. }, Question::Inspect) => {
+            Finding::Failed("the resource declares no way to read it".to_owned())
+        }
+        (ResourceAdapter::Command { .. }, Question::FenceOff(_)) => {
+            Finding::Failed("a command's resource keeps no fence".to_owned())
+        }
+    }
+}
+
+fn raise(inquiry: &Inquiry, root: &str, fence: Fence) -> Finding {
+    let root = PathBuf::from(root);
+    match release::raise(&root, fence) {
+        Ok(_) => Finding::Raised(release::inspect(&root, &inquiry.operation)),
+        Err(error) => Finding::Failed(with_causes(&error)),
+    }
+}
+
+/// A command tells the revision alone; what that says of the operation follows from what the step wanted.
+fn ask_command(inquiry: &Inquiry, argv: &[String], places: &Places) -> Finding {
+    let context = command::Context {
+        // An inspection acts under no lease: the claim's attempt and fence are not its own to show.
+        claim: Claim {
+            deployment: inquiry.operation.deployment,
+            attempt: holdfast_common::id::AttemptId(uuid::Uuid::nil()),
+            fence: Fence::first(holdfast_common::fence::Epoch(1)).expect("the first epoch has a first fence"),
+        },
+        target: &inquiry.target,
+        step: &inquiry.operation.step,
+        expected_revision: inquiry.step.expected_revision.as_ref(),
+    };
+    let mut environment = command::environment(&context, |name| std::env::var(name).ok());
+    environment.remove("HOLDFAST_ATTEMPT");
+    environment.remove("HOLDFAST_FENCE");
+    match read_command(argv, environment, places.state().to_owned()) {
+        Ok(observed) => Finding::Read(Reading {
+            resource_identity: format!("{}/{}", inquiry.target, inquiry.resource.name),
+            state: state_of(inquiry, &observed),
+            revision: Some(observed),
+            active: None,
+            highest_fence: None,
+            detail: "told by the resource's inspection command".to_owned(),
+        }),
+        Err(why) => Finding::Failed(why),
+    }
+}
+
+fn state_of(inquiry: &Inquiry, observed: &Revision) -> OperationState {
+    let Some(wanted) = &inquiry.step.revision else { return OperationState::Unknown };
+    match Look::by_revision(observed, wanted, inquiry.step.expected_revision.as_ref()) {
+        Look::Read(state) => state,
+        Look::CannotInspect | Look::NotRead { .. } => OperationState::Unknown,
+    }
+}

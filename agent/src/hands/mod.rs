@@ -1,0 +1,338 @@
+//! The driver's hands: threads that wait for shims and look at resources, and tell the driver what came of it.
+//!
+//! ```text
+//!   launch ─▶ shim starts ─▶ Started ─▶ watch ─▶ exit record, or nobody saw it ─▶ look at the resource ─▶ Ended
+//!                └─ refused ─▶ tombstone ─▶ Tombstoned
+//! ```
+//!
+//! Nothing here decides: what an ending means is told by the outcome table in the core.
+
+mod look;
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use holdfast_agent_core::outcome::{self, Ending};
+use holdfast_agent_core::work::{Assignment, Boot};
+use holdfast_common::adapter::{Capability, Enforce, Inspect};
+use holdfast_common::id::{AttemptId, OperationId, StepName};
+use holdfast_common::outcome::{Exit, FailureClass, StepEnd};
+use holdfast_common::spec::{ResourceAdapter, ResourceSpec, StepBody, StepSpec};
+use holdfast_common::time::Millis;
+
+use crate::adapters::command::{Context, environment};
+use crate::adapters::release::{self, ApplySpec};
+use crate::boottime::BootTime;
+use crate::bugs::{self, Bug};
+use crate::driver::{Event, HandEvent, Hands, Told};
+use crate::logs::{Cut, Output, Uploader};
+use crate::places::{Places, StepFolder};
+use crate::session::Inquiry;
+use crate::supervisor::{Body, ExitRecord, Known, Launch, Supervisor, Tombstone};
+
+/// Bound of each output file of a step.
+const OUTPUT_BYTES: u64 = 16 * 1024 * 1024;
+/// How long the shim waits for the target's lock: the shim of the step before may be on its last lines.
+const LOCK_WAIT: Millis = Millis(2_000);
+/// How long output is waited for after the body ended.
+const DRAIN: Millis = Millis(2_000);
+/// How long one look at a step's records waits for it to settle.
+const WATCH: Duration = Duration::from_secs(5);
+
+/// The real hands.
+#[derive(Debug)]
+pub struct Workshop {
+    bench: Arc<Bench>,
+    /// Steps that a stop was asked for: it is asked once.
+    stopping: BTreeSet<(AttemptId, StepName)>,
+}
+
+/// What every thread of the workshop uses.
+#[derive(Debug)]
+struct Bench {
+    places: Places,
+    supervisor: Supervisor,
+    events: mpsc::Sender<Event>,
+    logs: Uploader,
+}
+
+/// One step of one attempt, for a thread of its own.
+#[derive(Clone, Debug)]
+struct Job {
+    assignment: Assignment,
+    step: StepSpec,
+}
+
+impl Workshop {
+    /// In that state folder, which the journal has locked.
+    pub fn new(state: &Path, events: mpsc::Sender<Event>, logs: Uploader) -> io::Result<Self> {
+        let places = Places::below(state);
+        places.prepare()?;
+        let bench = Bench { places, supervisor: Supervisor::default(), events, logs };
+        Ok(Self { bench: Arc::new(bench), stopping: BTreeSet::new() })
+    }
+
+    fn spawn(&self, name: &str, work: impl FnOnce(&Bench) + Send + 'static) {
+        let bench = Arc::clone(&self.bench);
+        let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(move || work(&bench));
+        if let Err(error) = spawned {
+            // Without a thread nothing of the step can be known: only a restart can find out.
+            tracing::error!(%error, "could not make a thread: stopping");
+            std::process::abort();
+        }
+    }
+}
+
+impl Hands for Workshop {
+    fn launch(&mut self, assignment: &Assignment, step: &StepSpec, not_after: Option<Boot>) {
+        let job = Job { assignment: assignment.clone(), step: step.clone() };
+        self.spawn("step", move |bench| bench.launch(&job, not_after));
+    }
+
+    fn stop(&mut self, assignment: &Assignment, step: &StepSpec) {
+        let attempt = assignment.claim.attempt;
+        if self.stopping.insert((attempt, step.name.clone())) {
+            let (grace, step) = (assignment.grace, step.name.clone());
+            self.spawn("stop", move |bench| bench.stop(attempt, &step, grace));
+        }
+    }
+
+    fn tombstone(&mut self, assignment: &Assignment, step: &StepSpec) {
+        let job = Job { assignment: assignment.clone(), step: step.clone() };
+        self.spawn("tombstone", move |bench| bench.bury(&job, "its permit was not used"));
+    }
+
+    fn survey(&mut self, assignment: &Assignment, step: &StepSpec) {
+        let job = Job { assignment: assignment.clone(), step: step.clone() };
+        self.spawn("survey", move |bench| bench.survey(&job));
+    }
+
+    fn inquire(&mut self, inquiry: Inquiry) {
+        self.spawn("inquiry", move |bench| {
+            let finding = look::answer(&inquiry, &bench.places);
+            bench.tell(HandEvent::Inquired(inquiry.id, finding));
+        });
+    }
+}
+
+impl Bench {
+    fn tell(&self, event: HandEvent) {
+        let _driver_stopped = self.events.send(Event::Hand(event));
+    }
+
+    fn launch(&self, job: &Job, not_after: Option<Boot>) {
+        let started = self.prepare(job, not_after).and_then(|(folder, launch)| {
+            self.supervisor.start(&folder, &launch).map_err(|error| crate::internal::with_causes(&error))
+        });
+        match started {
+            Ok(()) => {
+                self.tell(HandEvent::Started(job.attempt(), job.step.name.clone()));
+                self.watch(job);
+            }
+            Err(why) => {
+                tracing::warn!(attempt = %job.attempt(), step = %job.step.name, why, "the step was not seen to start");
+                self.bury(job, &why);
+            }
+        }
+    }
+
+    fn prepare(&self, job: &Job, not_after: Option<Boot>) -> Result<(StepFolder, Launch), String> {
+        let folder = self
+            .places
+            .make_step(job.attempt(), &job.step.name)
+            .map_err(|error| format!("could not make the step's folder: {error}"))?;
+        let launch = Launch {
+            effect: job.step.effect,
+            target_lock: self.places.target_lock(&job.assignment.target),
+            lock_wait: LOCK_WAIT,
+            not_after: not_after.map(|boot| BootTime::from_millis(boot.0)),
+            body: self.body(job)?,
+            environment: job.environment(),
+            work: self.places.work(job.attempt()),
+            output_bytes: OUTPUT_BYTES,
+            drain: DRAIN,
+        };
+        Ok((folder, launch))
+    }
+
+    fn body(&self, job: &Job) -> Result<Body, String> {
+        match &job.step.body {
+            StepBody::Command { argv } => Ok(Body::Command { argv: argv.clone() }),
+            StepBody::Release { archive, sha256 } => {
+                let resource = job.resource().ok_or("the step's resource is not part of the offer")?;
+                let ResourceAdapter::Release { root, retain } = &resource.adapter else {
+                    return Err("the step's resource is no release folder".to_owned());
+                };
+                let named = job.step.revision.clone().map_or_else(|| release::default_revision(sha256), Ok);
+                Ok(Body::Release {
+                    apply: ApplySpec {
+                        root: root.into(),
+                        operation: job.operation(),
+                        fence: job.assignment.claim.fence,
+                        revision: named.map_err(|error| error.to_string())?,
+                        expected_revision: job.step.expected_revision.clone(),
+                        archive: self.places.work(job.attempt()).join(archive),
+                        sha256: sha256.clone(),
+                        retain: *retain,
+                    },
+                })
+            }
+        }
+    }
+
+    /// Waits until the step's records say how it ended, or that nobody saw it.
+    fn watch(&self, job: &Job) {
+        let folder = self.places.step(job.attempt(), &job.step.name);
+        self.logs.follow(Output {
+            claim: job.assignment.claim,
+            step: job.step.name.clone(),
+            stdout: folder.stdout(),
+            stderr: folder.stderr(),
+        });
+        loop {
+            match self.supervisor.wait(&folder, WATCH) {
+                Ok(known) if known.is_settled() => return self.settled(job, known),
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::error!(%error, step = %job.step.name, "could not read a step's records");
+                    std::thread::sleep(WATCH);
+                }
+            }
+        }
+    }
+
+    fn settled(&self, job: &Job, known: Known) {
+        let event = match known {
+            Known::NeverStarted { .. } => HandEvent::Tombstoned(job.attempt(), job.step.name.clone()),
+            Known::Ended(record) => {
+                let cut = Cut { stdout: record.stdout.cut, stderr: record.stderr.cut };
+                self.logs.ended(job.attempt(), job.step.name.clone(), cut);
+                HandEvent::Ended(job.attempt(), job.step.name.clone(), self.told(job, &record))
+            }
+            Known::Gone { .. } | Known::NotYetStarted | Known::Running => {
+                self.logs.ended(job.attempt(), job.step.name.clone(), Cut::default());
+                let told = self.told_by(job, job.ending(Exit::Unknown, false, true), None);
+                HandEvent::Ended(job.attempt(), job.step.name.clone(), told)
+            }
+        };
+        self.tell(event);
+    }
+
+    fn told(&self, job: &Job, record: &ExitRecord) -> Told {
+        let ending = job.ending(record.exit, record.stopped_by_us, record.survivors.is_empty());
+        self.told_by(job, ending, record.detail.as_deref())
+    }
+
+    fn told_by(&self, job: &Job, ending: Ending, detail: Option<&str>) -> Told {
+        let (look, observed) = look::after(job, ending, &self.places);
+        let mut told = outcome::tell(job.step.effect, ending, job.capability(), &look);
+        if let Some(detail) = detail {
+            told.detail = format!("{}; {detail}", told.detail);
+        }
+        let end = if told.end == StepEnd::Unknown { holdfast_agent_core::decide::gone() } else { told.end };
+        Told { end, exit: Some(ending.exit), observed, detail: told.detail }
+    }
+
+    fn bury(&self, job: &Job, why: &str) {
+        if bugs::on(Bug::TombstoneNotDurable) {
+            return self.tell(HandEvent::Tombstoned(job.attempt(), job.step.name.clone()));
+        }
+        let made = self.places.make_step(job.attempt(), &job.step.name);
+        match made.and_then(|folder| self.supervisor.tombstone(&folder, why)) {
+            Ok(Tombstone::Stands) => self.tell(HandEvent::Tombstoned(job.attempt(), job.step.name.clone())),
+            Ok(Tombstone::TooLate) => {
+                self.tell(HandEvent::Started(job.attempt(), job.step.name.clone()));
+                self.watch(job);
+            }
+            // Nothing may be said: without a tombstone "never started" is not known.
+            Err(error) => tracing::error!(%error, step = %job.step.name, "could not make a tombstone"),
+        }
+    }
+
+    fn survey(&self, job: &Job) {
+        let folder = self.places.step(job.attempt(), &job.step.name);
+        match self.supervisor.survey(&folder) {
+            Ok(Known::NotYetStarted) => self.tell(HandEvent::FoundNotStarted(job.attempt())),
+            Ok(Known::Running) => {
+                self.tell(HandEvent::FoundRunning(job.attempt()));
+                self.watch(job);
+            }
+            Ok(Known::NeverStarted { .. } | Known::Ended(_) | Known::Gone { .. }) => self.watch(job),
+            Err(error) => tracing::error!(%error, step = %job.step.name, "could not read a step's records"),
+        }
+    }
+
+    /// Asks the shim, and says that it was acted on only once the signal was seen sent.
+    fn stop(&self, attempt: AttemptId, step: &StepName, grace: Millis) {
+        let folder = self.places.step(attempt, step);
+        if let Err(error) = self.supervisor.request_stop(&folder, grace) {
+            return tracing::error!(%error, %step, "could not ask for a stop");
+        }
+        loop {
+            let known = self.supervisor.wait(&folder, Duration::from_millis(20));
+            let detail = match known {
+                _ if self.supervisor.is_signalled(&folder) => "SIGTERM was sent to the step's process group",
+                Ok(Known::Ended(_) | Known::NeverStarted { .. }) => "the step was over before a signal was sent",
+                Ok(Known::Gone { survivors, .. }) if survivors.is_empty() => "no process of the step was left",
+                Ok(Known::Gone { .. }) => {
+                    self.stop_survivors(&folder, grace);
+                    "its shim was gone; what was left of the step was signalled"
+                }
+                Ok(Known::Running | Known::NotYetStarted) | Err(_) => continue,
+            };
+            return self.tell(HandEvent::StopActed(attempt, detail.to_owned()));
+        }
+    }
+
+    fn stop_survivors(&self, folder: &StepFolder, grace: Millis) {
+        let term = self.supervisor.signal_survivors(folder, false);
+        let ended = self.supervisor.wait(folder, grace.into());
+        if !matches!(ended, Ok(known) if known.is_settled()) {
+            let kill = self.supervisor.signal_survivors(folder, true);
+            tracing::warn!(?term, ?kill, "processes of a lost shim outlived the grace");
+        }
+    }
+}
+
+impl Job {
+    fn attempt(&self) -> AttemptId {
+        self.assignment.claim.attempt
+    }
+
+    fn operation(&self) -> OperationId {
+        OperationId { deployment: self.assignment.claim.deployment, step: self.step.name.clone() }
+    }
+
+    fn resource(&self) -> Option<&ResourceSpec> {
+        let name = self.step.resource.as_ref()?;
+        self.assignment.resources.iter().find(|resource| &resource.name == name)
+    }
+
+    /// A step without a resource has nothing that could be read, and nothing that could outlive it.
+    fn capability(&self) -> Capability {
+        let none = Capability { inspect: Inspect::None, enforce: Enforce::None, outlives: true };
+        self.resource().map_or(none, |resource| self.step.capability(resource))
+    }
+
+    fn environment(&self) -> std::collections::BTreeMap<String, String> {
+        let context = Context {
+            claim: self.assignment.claim,
+            target: &self.assignment.target,
+            step: &self.step.name,
+            expected_revision: self.step.expected_revision.as_ref(),
+        };
+        environment(&context, |name| std::env::var(name).ok())
+    }
+
+    fn ending(&self, exit: Exit, stopped_by_us: bool, none_left: bool) -> Ending {
+        let class = match (&self.step.body, exit) {
+            (StepBody::Release { .. }, Exit::Exited(status)) => release::class_of_exit(status),
+            (_, Exit::NotSpawned) => FailureClass::Infrastructure,
+            (StepBody::Release { .. } | StepBody::Command { .. }, _) => FailureClass::Permanent,
+        };
+        Ending { exit, stopped_by_us, none_left, class }
+    }
+}

@@ -1,0 +1,119 @@
+//! The hidden subcommands of every program that carries the agent: `PROGRAM internal NAME ARGUMENT`.
+//!
+//! Not for people, no stable interface: a program calls only its own. They run before any runtime or thread is made.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::ExitCode;
+
+use holdfast_common::id::OperationId;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::adapters::release::calls::{self, Who};
+use crate::adapters::release::{self, Applied, ApplySpec, RaiseSpec};
+use crate::supervisor;
+
+/// The first argument that makes a call one of these.
+pub const INTERNAL: &str = "internal";
+
+/// Runs a hidden subcommand if the arguments name one.
+#[must_use]
+pub fn dispatch(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+    let mut arguments = arguments.into_iter().skip(1);
+    if arguments.next()? != INTERNAL {
+        return None;
+    }
+    let name = arguments.next().unwrap_or_default();
+    let argument = arguments.next().unwrap_or_default();
+    if name == name::SHIM {
+        return Some(supervisor::shim_main(&argument));
+    }
+    Some(run(&name.to_string_lossy(), &argument.to_string_lossy()))
+}
+
+/// Names of the subcommands.
+pub mod name {
+    /// Runs one step: the argument is the step's folder.
+    pub const SHIM: &str = "shim";
+    /// Applies a release: the argument is an `ApplySpec` in JSON.
+    pub const RELEASE_APPLY: &str = "release-apply";
+    /// Raises a release folder's fence: the argument is a `RaiseSpec` in JSON, the answer a `Raised`.
+    pub const RELEASE_RAISE: &str = "release-raise";
+    /// Reads an operation at a release folder: the argument is an `InspectSpec` in JSON, the answer a `Reading`.
+    pub const RELEASE_INSPECT: &str = "release-inspect";
+}
+
+/// What to read.
+#[derive(Clone, Debug, Serialize, serde::Deserialize)]
+pub struct InspectSpec {
+    /// The resource's folder.
+    pub root: std::path::PathBuf,
+    /// The operation.
+    pub operation: OperationId,
+}
+
+fn run(name: &str, argument: &str) -> ExitCode {
+    match name {
+        name::RELEASE_APPLY => with(argument, apply),
+        name::RELEASE_RAISE => with(argument, raise),
+        name::RELEASE_INSPECT => {
+            with(argument, |spec: InspectSpec| answer(&release::inspect(&spec.root, &spec.operation)))
+        }
+        _ => refuse("no such subcommand"),
+    }
+}
+
+fn apply(spec: ApplySpec) -> ExitCode {
+    calls::set_who(Who::Apply);
+    match release::apply(&spec) {
+        Ok(Applied::Flipped) => say("applied", ExitCode::SUCCESS),
+        Ok(Applied::Already) => say("applied before, nothing changed", ExitCode::SUCCESS),
+        Err(error) => say(&with_causes(&error), ExitCode::from(error.exit())),
+    }
+}
+
+fn raise(spec: RaiseSpec) -> ExitCode {
+    calls::set_who(Who::Raise);
+    match release::raise(&spec.root, spec.fence) {
+        Ok(raised) => answer(&raised),
+        Err(error) => say(&with_causes(&error), ExitCode::from(error.exit())),
+    }
+}
+
+fn with<T: DeserializeOwned>(argument: &str, act: impl FnOnce(T) -> ExitCode) -> ExitCode {
+    match serde_json::from_str(argument) {
+        Ok(spec) => act(spec),
+        Err(error) => refuse(&error.to_string()),
+    }
+}
+
+fn answer(value: &impl Serialize) -> ExitCode {
+    let text = serde_json::to_string(value).expect("plain data serializes");
+    match writeln!(std::io::stdout(), "{text}") {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn refuse(why: &str) -> ExitCode {
+    say(&format!("{INTERNAL}: {why}"), ExitCode::from(2))
+}
+
+/// A failed write to a log that nobody reads changes nothing about the code.
+fn say(text: &str, code: ExitCode) -> ExitCode {
+    let _ = writeln!(std::io::stderr(), "{text}");
+    code
+}
+
+/// An error with everything below it, on one line.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    text
+}

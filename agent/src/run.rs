@@ -1,0 +1,102 @@
+//! The agent as a service: journal, driver, session and hands put together.
+
+use std::path::Path;
+use std::sync::mpsc;
+
+use holdfast_agent_core::work::Boot;
+use holdfast_common::id::{IncarnationId, SessionId};
+use holdfast_common::time::Wall;
+use holdfast_net::tls::{self, ClientTls};
+use holdfast_proto::v1::{ConnectRequest, Hello};
+use tokio::sync::{mpsc as channel, oneshot};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::boottime::BootTime;
+use crate::config::Config;
+use crate::driver::{Clock, Driver, Event};
+use crate::hands::Workshop;
+use crate::journal::{self, Journal};
+use crate::session::{self, FromCoordinator, Owner, Pace, Welcome};
+
+/// Why the agent does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The journal can't be used.
+    #[error(transparent)]
+    Journal(#[from] journal::Error),
+    /// A certificate or key can't be used.
+    #[error(transparent)]
+    Tls(#[from] tls::Error),
+    /// The thread or runtime can't be made.
+    #[error("could not start the agent's threads: {0}")]
+    Threads(#[from] std::io::Error),
+}
+
+/// Runs until `stop`. Work under way goes on under its shims; the next agent takes it up.
+pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Error> {
+    let identity = &config.identity;
+    let tls = ClientTls::from_files(
+        &config.coordinator.ca,
+        Some((&identity.certificate, &identity.key)),
+        config.coordinator.server_name.as_deref(),
+    )?;
+    let journal = Journal::open(&config.state_dir, IncarnationId(Uuid::new_v4()))?;
+    let (events, inbox) = mpsc::channel();
+    let logs = crate::logs::Uploader::start(&config.coordinator.address, &tls, stop.clone());
+    let workshop = Workshop::new(&config.state_dir, events.clone(), logs)?;
+    let driver = Driver::new(journal, workshop, Clocks, config.clone())?;
+    let thread = std::thread::Builder::new().name("driver".to_owned()).spawn(move || {
+        // A thread that decides no more must not leave an agent behind that looks alive.
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| driver.run(&inbox)));
+        if outcome.is_err() {
+            tracing::error!("the deciding thread died: stopping");
+            std::process::abort();
+        }
+    })?;
+    tracing::info!(state = %Path::new(&config.state_dir).display(), "agent started");
+    let mut owner = DriverInbox(events.clone());
+    let seed = rand::random();
+    session::keep(&config.coordinator.address, &tls, Pace::default(), seed, &mut owner, &stop).await;
+    let _ended = events.send(Event::Stop);
+    let _joined = tokio::task::spawn_blocking(move || thread.join()).await;
+    Ok(())
+}
+
+/// The real clocks.
+#[derive(Clone, Copy, Debug)]
+pub struct Clocks;
+
+impl Clock for Clocks {
+    fn wall(&self) -> Wall {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        Wall(since.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX)))
+    }
+
+    fn boot(&self) -> Boot {
+        Boot(BootTime::now().as_millis())
+    }
+}
+
+/// The session's way to the driver.
+struct DriverInbox(mpsc::Sender<Event>);
+
+impl Owner for DriverInbox {
+    async fn hello(&mut self) -> Option<Hello> {
+        let (reply, answer) = oneshot::channel();
+        self.0.send(Event::Hello(reply)).ok()?;
+        answer.await.ok()
+    }
+
+    async fn up(&mut self, welcome: Welcome, outgoing: channel::Sender<ConnectRequest>) {
+        let _stopped = self.0.send(Event::Up(welcome, outgoing));
+    }
+
+    async fn message(&mut self, session: SessionId, message: FromCoordinator) {
+        let _stopped = self.0.send(Event::Message(session, message));
+    }
+
+    async fn down(&mut self) {
+        let _stopped = self.0.send(Event::Down);
+    }
+}

@@ -1,0 +1,196 @@
+//! The connection to the coordinator: one bidirectional stream at a time, made again with growing, jittered delays.
+//!
+//! ```text
+//!   Hello ->           the driver says what it holds
+//!          <- Welcome  the session begins: the driver gets its sending end
+//!   ...                parsed messages go to the driver, the driver's messages go out
+//! ```
+//!
+//! The session decides nothing. Heartbeats come from the driver, so that they stop when it does.
+
+mod message;
+
+use std::time::Duration;
+
+use holdfast_common::id::SessionId;
+use holdfast_net::backoff::Backoff;
+use holdfast_net::channel::{self, Limits};
+use holdfast_net::tls::ClientTls;
+use holdfast_proto::v1::agent_service_client::AgentServiceClient;
+use holdfast_proto::v1::{ConnectRequest, ConnectResponse, Hello, connect_request, connect_response};
+use holdfast_proto::{MAX_MESSAGE_BYTES, convert};
+use tokio::sync::mpsc;
+use tokio_stream::StreamExt as _;
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
+use tonic::transport::Channel;
+use tonic::{Code, Status, Streaming};
+
+pub use message::{FromCoordinator, Inquiry, Question, Welcome};
+
+/// What the session needs of the agent.
+pub trait Owner: Send + 'static {
+    /// What to say first. Asked anew for every connection.
+    fn hello(&mut self) -> impl Future<Output = Option<Hello>> + Send;
+    /// A session began; messages for it go into `outgoing`.
+    fn up(&mut self, welcome: Welcome, outgoing: mpsc::Sender<ConnectRequest>) -> impl Future<Output = ()> + Send;
+    /// A message came in the session.
+    fn message(&mut self, session: SessionId, message: FromCoordinator) -> impl Future<Output = ()> + Send;
+    /// The session is over.
+    fn down(&mut self) -> impl Future<Output = ()> + Send;
+}
+
+/// Why a session ended.
+#[derive(Debug, thiserror::Error)]
+enum Ended {
+    #[error("could not reach the coordinator: {0}")]
+    Dial(#[from] channel::Error),
+    #[error("the coordinator ended the stream: {}: {}", .0.code(), .0.message())]
+    Status(Box<Status>),
+    #[error("the coordinator closed the stream")]
+    Closed,
+    #[error("the coordinator said goodbye: {code} {detail}")]
+    Bye { code: String, detail: String },
+    #[error("the coordinator broke the protocol: {0}")]
+    Invalid(#[from] convert::Invalid),
+    #[error("the coordinator did not answer the hello within {0:?}")]
+    NoWelcome(Duration),
+}
+
+impl From<Status> for Ended {
+    fn from(status: Status) -> Self {
+        Ended::Status(Box::new(status))
+    }
+}
+
+impl Ended {
+    /// Whether another try soon could help. What can't heal is told once and tried seldom, not in a loop.
+    fn heals(&self) -> bool {
+        match self {
+            Ended::Status(status) => !matches!(
+                status.code(),
+                Code::Unauthenticated
+                    | Code::PermissionDenied
+                    | Code::FailedPrecondition
+                    | Code::NotFound
+                    | Code::InvalidArgument
+                    | Code::Unimplemented
+            ),
+            Ended::Invalid(_) => false,
+            Ended::Bye { code, .. } => code != "HF-5005",
+            Ended::Dial(_) | Ended::Closed | Ended::NoWelcome(_) => true,
+        }
+    }
+}
+
+/// How the session keeps trying.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Bound of the first delay.
+    pub initial: Duration,
+    /// Bound of every delay.
+    pub max: Duration,
+    /// Delay after a refusal that can't heal by itself.
+    pub refused: Duration,
+    /// Longest wait for the Welcome.
+    pub welcome: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            initial: Duration::from_millis(250),
+            max: Duration::from_secs(15),
+            refused: Duration::from_secs(300),
+            welcome: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Keeps one session up until told to stop.
+pub async fn keep(
+    address: &str,
+    tls: &ClientTls,
+    pace: Pace,
+    seed: u64,
+    owner: &mut impl Owner,
+    stop: &CancellationToken,
+) {
+    let mut backoff = Backoff::new(pace.initial, pace.max, seed);
+    let mut last = String::new();
+    loop {
+        let tried = stop.run_until_cancelled(once(address, tls, pace, owner, &mut backoff)).await;
+        owner.down().await;
+        let Some(ended) = tried else { return };
+        // The same trouble is told once, not with every try.
+        if ended.to_string() != last {
+            last = ended.to_string();
+            tracing::warn!(reason = %last, "no session with the coordinator");
+        }
+        let delay = if ended.heals() { backoff.next() } else { pace.refused };
+        if stop.run_until_cancelled(tokio::time::sleep(delay)).await.is_none() {
+            return;
+        }
+    }
+}
+
+async fn once(address: &str, tls: &ClientTls, pace: Pace, owner: &mut impl Owner, backoff: &mut Backoff) -> Ended {
+    match run(address, tls, pace, owner, backoff).await {
+        Ok(()) => Ended::Closed,
+        Err(ended) => ended,
+    }
+}
+
+async fn run(
+    address: &str,
+    tls: &ClientTls,
+    pace: Pace,
+    owner: &mut impl Owner,
+    backoff: &mut Backoff,
+) -> Result<(), Ended> {
+    let channel = channel::connect(address, tls, &Limits::default()).await?;
+    let Some(hello) = owner.hello().await else { return Ok(()) };
+    let (outgoing, incoming, welcome) = tokio::time::timeout(pace.welcome, open(channel, hello))
+        .await
+        .map_err(|_| Ended::NoWelcome(pace.welcome))??;
+    backoff.reset();
+    tracing::info!(session = %welcome.session, agent = %welcome.agent, "connected");
+    let session = welcome.session;
+    owner.up(welcome, outgoing).await;
+    receive(session, incoming, owner).await
+}
+
+async fn open(
+    channel: Channel,
+    hello: Hello,
+) -> Result<(mpsc::Sender<ConnectRequest>, Streaming<ConnectResponse>, Welcome), Ended> {
+    let (outgoing, outbox) = mpsc::channel(256);
+    let hello = ConnectRequest { message: Some(connect_request::Message::Hello(hello)) };
+    outgoing.send(hello).await.map_err(|_| Ended::Closed)?;
+    let mut client = AgentServiceClient::new(channel)
+        .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        .max_encoding_message_size(MAX_MESSAGE_BYTES);
+    let mut incoming = client.connect(ReceiverStream::new(outbox)).await?.into_inner();
+    let first = incoming.next().await.ok_or(Ended::Closed)??;
+    match first.message {
+        Some(connect_response::Message::Welcome(welcome)) => {
+            Ok((outgoing, incoming, message::welcome_from_wire(welcome)?))
+        }
+        Some(connect_response::Message::Bye(bye)) => Err(Ended::Bye { code: bye.code, detail: bye.detail }),
+        Some(_) | None => Err(Ended::Invalid(convert::Invalid::Missing { field: "welcome" })),
+    }
+}
+
+async fn receive(
+    session: SessionId,
+    mut incoming: Streaming<ConnectResponse>,
+    owner: &mut impl Owner,
+) -> Result<(), Ended> {
+    while let Some(response) = incoming.next().await {
+        match message::from_wire(response?)? {
+            FromCoordinator::Bye { code, detail } => return Err(Ended::Bye { code, detail }),
+            other => owner.message(session, other).await,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,193 @@
+//! Starts, watches and stops the processes of steps.
+//!
+//! ```text
+//! agent --spawns--> shim (own session, holds the locks, outlives the agent) --spawns--> body (own process group)
+//!   \                 |  start.json, exclusively, before the body runs
+//!    \                |  stdout, stderr, with a bound
+//!     `-- stop.json ->|  exit.json, durably
+//! ```
+//!
+//! Agent and shim talk through files and kernel locks only, so a restarted agent knows as much as the one before. The
+//! start record carries the shim's lock: while it is held the shim lives, and no recorded process id has to be trusted.
+//! Whoever says "never started" makes the same record first, and then no shim can ever start that step.
+//!
+//! What can't be known: if the shim alone is killed, nobody saw how the body ended. Processes of its session are found
+//! while they live; one that left the session is not.
+
+mod launch;
+mod process;
+mod record;
+mod shim;
+mod survey;
+
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use holdfast_common::time::Millis;
+
+use crate::boottime::wall_now;
+use crate::crash::{self, CrashPoint};
+use crate::durable::{self, Published};
+use crate::internal::{INTERNAL, name};
+use crate::places::StepFolder;
+
+pub use launch::{Body, Launch, Refusal};
+pub use process::Survivor;
+pub use record::{ExitRecord, StopRequest, Written};
+pub use shim::shim_main;
+pub use survey::Known;
+
+use launch::Answer;
+use record::StartRecord;
+
+/// Why a step was not seen to start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Before any shim ran.
+    #[error("could not prepare the step's folder")]
+    Prepare(#[source] io::Error),
+    /// No shim runs.
+    #[error("could not start the shim")]
+    Spawn(#[source] io::Error),
+    /// The shim refused. It has not made the start record.
+    #[error("the shim refused: {0}")]
+    Refused(Refusal),
+    /// The shim went without a word. Only the start record tells: see [`Supervisor::survey`] and
+    /// [`Supervisor::tombstone`].
+    #[error("the shim ended without a word")]
+    ShimLost,
+}
+
+/// Who made the start record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Tombstone {
+    /// It says "never started", now or already before: the step never ran and never can.
+    Stands,
+    /// It says "started": the step ran or runs.
+    TooLate,
+}
+
+/// Runs shims.
+#[derive(Debug)]
+pub struct Supervisor {
+    program: PathBuf,
+    armed: Vec<(String, String)>,
+    children: Mutex<Vec<Child>>,
+}
+
+impl Default for Supervisor {
+    fn default() -> Self {
+        // The file that this process runs, also after an upgrade has replaced it.
+        Self::running(Path::new("/proc/self/exe"))
+    }
+}
+
+impl Supervisor {
+    /// With shims that run `program`, which must call [`crate::internal::dispatch`] first.
+    #[must_use]
+    pub fn running(program: &Path) -> Self {
+        Self { program: program.to_owned(), armed: launch::armed_here(), children: Mutex::default() }
+    }
+
+    /// Arms a crash point or a halt in the shims that are started from now on, instead of those of this process.
+    #[cfg(feature = "bugs")]
+    pub fn arm(&mut self, variable: &str, value: &str) {
+        self.armed = vec![(variable.to_owned(), value.to_owned())];
+    }
+
+    /// Starts a step. Returns when its start record stands and stays. Blocks meanwhile.
+    ///
+    /// After any error but [`Error::ShimLost`] the step has not started; only [`Supervisor::tombstone`] makes sure that it
+    /// never will.
+    pub fn start(&self, folder: &StepFolder, launch: &Launch) -> Result<(), Error> {
+        let text = serde_json::to_vec(launch).expect("plain data serializes");
+        durable::replace(&folder.launch(), &text).map_err(Error::Prepare)?;
+        crash::point(CrashPoint::BeforeShimSpawn);
+        let mut child = self.spawn(folder).map_err(Error::Spawn)?;
+        crash::point(CrashPoint::AfterShimSpawn);
+        let pipe = child.stdout.take().expect("stdout was asked for");
+        self.children.lock().unwrap_or_else(PoisonError::into_inner).push(child);
+        let mut line = String::new();
+        let read = BufReader::new(pipe).read_line(&mut line);
+        match read.ok().and_then(|_| serde_json::from_str(&line).ok()) {
+            Some(Answer::Started) => Ok(()),
+            Some(Answer::Refused(refusal)) => Err(Error::Refused(refusal)),
+            None => Err(Error::ShimLost),
+        }
+    }
+
+    /// Makes the step's start record as "never started", unless it stands.
+    pub fn tombstone(&self, folder: &StepFolder, why: &str) -> io::Result<Tombstone> {
+        let record = StartRecord::NeverStarted { at: wall_now(), why: why.to_owned() };
+        match durable::publish(&folder.start(), &record.bytes())? {
+            Published::First(_) => Ok(Tombstone::Stands),
+            Published::Stood => match StartRecord::read(folder)? {
+                Some(StartRecord::NeverStarted { .. }) => Ok(Tombstone::Stands),
+                Some(StartRecord::Started { .. }) => Ok(Tombstone::TooLate),
+                None => Err(io::Error::other("the start record is gone")),
+            },
+        }
+    }
+
+    /// Asks the step's shim for a stop: SIGTERM to the body's group, SIGKILL after the grace. Works on shims of earlier
+    /// agents; asking again changes nothing. Whether it was acted on, the exit record tells.
+    pub fn request_stop(&self, folder: &StepFolder, grace: Millis) -> io::Result<()> {
+        let request = StopRequest { grace, at: wall_now() };
+        durable::publish(&folder.stop(), &serde_json::to_vec(&request).expect("plain data serializes")).map(drop)
+    }
+
+    /// Whether the shim has sent the stop signal.
+    #[must_use]
+    pub fn is_signalled(&self, folder: &StepFolder) -> bool {
+        folder.signalled().exists()
+    }
+
+    /// What is known of the step now. Changes nothing.
+    pub fn survey(&self, folder: &StepFolder) -> io::Result<Known> {
+        self.reap();
+        survey::survey(folder)
+    }
+
+    /// [`Supervisor::survey`], again and again until the step is neither running nor yet to start, or the bound has
+    /// passed. Blocks meanwhile.
+    pub fn wait(&self, folder: &StepFolder, bound: Duration) -> io::Result<Known> {
+        let end = std::time::Instant::now() + bound;
+        loop {
+            let known = self.survey(folder)?;
+            if known.is_settled() || std::time::Instant::now() >= end {
+                return Ok(known);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Signals the processes that a lost shim left behind, each only after it was recognized through a handle that can't
+    /// come to mean another process. Returns how many were signalled.
+    pub fn signal_survivors(&self, folder: &StepFolder, kill: bool) -> io::Result<usize> {
+        survey::signal_survivors(folder, kill)
+    }
+
+    /// Collects shims of this agent that have ended, so that none stays a zombie.
+    fn reap(&self) {
+        let mut children = self.children.lock().unwrap_or_else(PoisonError::into_inner);
+        children.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+    }
+
+    fn spawn(&self, folder: &StepFolder) -> io::Result<Child> {
+        Command::new(&self.program)
+            .arg(INTERNAL)
+            .arg(name::SHIM)
+            .arg(folder.path())
+            .env_clear()
+            .envs(self.armed.iter().map(|(name, value)| (name, value)))
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+    }
+}

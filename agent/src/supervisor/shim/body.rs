@@ -1,0 +1,219 @@
+//! Runs the body, stops it when asked, and records how it ended.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use holdfast_common::outcome::Exit;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, getpid, kill_process_group, waitid};
+
+use super::super::launch::{Body, Launch, armed_here};
+use super::super::process::{self, Process};
+use super::super::record::{ExitRecord, StopRequest, Written};
+use super::output::{self, Copy};
+use crate::boottime::wall_now;
+use crate::crash::{self, CrashPoint};
+use crate::durable;
+use crate::internal::{INTERNAL, name};
+use crate::places::StepFolder;
+
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Runs it to its end and writes the exit record.
+pub(super) fn run(folder: &StepFolder, launch: &Launch) -> io::Result<()> {
+    let opened = output::open(&folder.stdout()).and_then(|stdout| Ok((stdout, output::open(&folder.stderr())?)));
+    let record = match opened.and_then(|files| Ok((spawn(launch)?, files))) {
+        Ok((child, files)) => watch(folder, launch, child, files)?,
+        Err(error) => not_spawned(launch, &error),
+    };
+    crash::point(CrashPoint::BeforeExitRecord);
+    durable::replace(&folder.exit(), &serde_json::to_vec(&record).expect("plain data serializes"))
+}
+
+fn spawn(launch: &Launch) -> io::Result<Child> {
+    let mut command = match &launch.body {
+        Body::Command { argv } => {
+            let (program, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+            let mut command = Command::new(program);
+            command.args(arguments).env_clear();
+            command
+        }
+        Body::Release { apply } => {
+            let mut command = Command::new("/proc/self/exe");
+            command
+                .args([INTERNAL, name::RELEASE_APPLY, &serde_json::to_string(apply)?])
+                .env_clear()
+                .envs(armed_here());
+            command
+        }
+    };
+    command
+        .envs(&launch.environment)
+        .current_dir(&launch.work)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+}
+
+fn not_spawned(launch: &Launch, error: &io::Error) -> ExitRecord {
+    let what = match &launch.body {
+        Body::Command { argv } => argv.first().map_or("", String::as_str),
+        Body::Release { .. } => "the release adapter",
+    };
+    ExitRecord {
+        at: wall_now(),
+        exit: Exit::NotSpawned,
+        stopped_by_us: false,
+        killed: false,
+        survivors: Vec::new(),
+        stdout: Written::default(),
+        stderr: Written::default(),
+        detail: Some(format!("could not start {what:?}: {error}")),
+    }
+}
+
+fn watch(folder: &StepFolder, launch: &Launch, mut child: Child, files: (File, File)) -> io::Result<ExitRecord> {
+    crash::point(CrashPoint::AfterBodySpawn);
+    let stdout = Copy::start(child.stdout.take().expect("asked for"), files.0, launch.output_bytes)?;
+    let stderr = Copy::start(child.stderr.take().expect("asked for"), files.1, launch.output_bytes)?;
+    let mut group = Group::led_by(&child)?;
+    let status = group.wait_for_leader(folder)?;
+    group.empty_if_stopped();
+    let until = Instant::now() + Duration::from(launch.drain);
+    let (stdout, stderr) = (stdout.finish(until), stderr.finish(until));
+    let survivors = process::living_descendants(getpid().as_raw_pid()).unwrap_or_default();
+    // Only now may its id, and with it its group's, be given to others.
+    child.wait()?;
+    Ok(ExitRecord {
+        at: wall_now(),
+        exit: group.exit_of(status),
+        stopped_by_us: group.stop.is_some(),
+        killed: group.killed,
+        survivors: survivors.iter().map(Process::survivor).collect(),
+        stdout,
+        stderr,
+        detail: None,
+    })
+}
+
+/// The body's process group. Its leader is not reaped while this is used, so the group's number can't be a stranger's.
+struct Group {
+    leader: Pid,
+    stop: Option<Stop>,
+    killed: bool,
+}
+
+struct Stop {
+    kill_at: Instant,
+}
+
+impl Group {
+    fn led_by(child: &Child) -> io::Result<Self> {
+        let leader = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Self { leader, stop: None, killed: false })
+    }
+
+    fn wait_for_leader(&mut self, folder: &StepFolder) -> io::Result<WaitIdStatus> {
+        let leader = self.leader;
+        let (sender, ended) = mpsc::channel();
+        std::thread::Builder::new().spawn(move || {
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            let status = loop {
+                match waitid(WaitId::Pid(leader), options) {
+                    Err(rustix::io::Errno::INTR) => {}
+                    Ok(None) => {}
+                    Ok(Some(status)) => break Ok(status),
+                    Err(error) => break Err(io::Error::from(error)),
+                }
+            };
+            let _ = sender.send(status);
+        })?;
+        loop {
+            match ended.recv_timeout(LOOK_EVERY) {
+                Ok(status) => return status,
+                Err(mpsc::RecvTimeoutError::Timeout) => self.act_on_request(folder),
+                Err(mpsc::RecvTimeoutError::Disconnected) => {
+                    return Err(io::Error::other("the waiting thread is gone"));
+                }
+            }
+            reap_orphans(self.leader);
+        }
+    }
+
+    fn act_on_request(&mut self, folder: &StepFolder) {
+        if self.stop.is_some() {
+            self.kill_when_due();
+        } else if let Ok(Some(request)) = StopRequest::read(folder) {
+            self.signal(Signal::TERM);
+            // For people only: that the request was acted on. The exit record tells it for good.
+            let _ = std::fs::write(folder.signalled(), b"SIGTERM");
+            self.stop = Some(Stop { kill_at: Instant::now() + Duration::from(request.grace) });
+        }
+    }
+
+    fn kill_when_due(&mut self) {
+        if self.stop.as_ref().is_some_and(|stop| Instant::now() >= stop.kill_at) {
+            self.signal(Signal::KILL);
+            self.killed = true;
+        }
+    }
+
+    /// After a stop nothing of the group may be left. A process that forks while the list is read can be missed in it,
+    /// so an empty list is believed only after a SIGKILL, from which no fork escapes.
+    fn empty_if_stopped(&mut self) {
+        if self.stop.is_none() {
+            return;
+        }
+        let mut swept = false;
+        loop {
+            reap_orphans(self.leader);
+            let group = self.leader.as_raw_pid();
+            // A list that can't be read proves nothing: look again.
+            let is_empty = process::all().is_ok_and(|all| !all.iter().any(|one| one.group == group && one.is_alive()));
+            match (is_empty, swept) {
+                (true, true) => return,
+                (true, false) => {
+                    self.signal(Signal::KILL);
+                    swept = true;
+                }
+                (false, _) => {
+                    self.killed |= swept;
+                    self.kill_when_due();
+                    std::thread::sleep(LOOK_EVERY);
+                }
+            }
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        // The unreaped leader keeps the group there; it may have no living member, which is as well.
+        let _ = kill_process_group(self.leader, signal);
+    }
+
+    fn exit_of(&self, status: WaitIdStatus) -> Exit {
+        let ours = [Signal::TERM.as_raw(), Signal::KILL.as_raw()];
+        match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => Exit::Exited(code),
+            (None, Some(signal)) => Exit::Signaled { signal, by_us: self.stop.is_some() && ours.contains(&signal) },
+            (None, None) => Exit::Unknown,
+        }
+    }
+}
+
+/// Collects what came to this process as an orphan and ended. The leader stays.
+fn reap_orphans(leader: Pid) {
+    let any_ended = waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT);
+    let Ok(Some(_)) = any_ended else { return };
+    let Ok(processes) = process::all() else { return };
+    let me = getpid().as_raw_pid();
+    for process in processes.iter().filter(|process| process.parent == me && !process.is_alive()) {
+        if let Some(pid) = Pid::from_raw(process.identity.pid).filter(|pid| *pid != leader) {
+            let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The small process between the agent and a step's body. It outlives the agent.
+
+mod body;
+mod output;
+
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use holdfast_common::spec::StepEffect;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use rustix::process::{getpid, set_child_subreaper, setsid};
+
+use super::launch::{Answer, Launch, Refusal};
+use super::process::Process;
+use super::record::StartRecord;
+use crate::boottime::{BootId, BootTime, wall_now};
+use crate::crash::{self, CrashPoint};
+use crate::durable::{self, Published};
+use crate::places::StepFolder;
+
+const LOCK_EVERY: Duration = Duration::from_millis(5);
+
+/// Runs one step: the argument is its folder. The exit code tells nothing; the files do.
+#[must_use]
+pub fn shim_main(folder: &OsStr) -> ExitCode {
+    let folder = StepFolder::at(folder.into());
+    match begin(&folder) {
+        Ok((launch, _locks)) => {
+            answer(&Answer::Started);
+            crash::point(CrashPoint::AfterStartRecord);
+            let recorded = body::run(&folder, &launch);
+            crash::point(CrashPoint::AfterExitRecord);
+            // Without a record the step reads as gone, exit unknown: the truth.
+            if recorded.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(refusal) => {
+            answer(&Answer::Refused(refusal));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Kernel locks, held until the process ends.
+struct Locks {
+    _target: Option<File>,
+    _start: File,
+}
+
+fn begin(folder: &StepFolder) -> Result<(Launch, Locks), Refusal> {
+    let launch = read_launch(folder).map_err(machinery("could not read what to launch"))?;
+    setsid().map_err(io::Error::from).map_err(machinery("could not make a session"))?;
+    set_child_subreaper(Some(getpid())).map_err(io::Error::from).map_err(machinery("could not adopt orphans"))?;
+    let target = match launch.effect {
+        StepEffect::Mutates => Some(lock_target(&launch)?),
+        StepEffect::None => None,
+    };
+    crash::point(CrashPoint::BeforeStartRecord);
+    if launch.not_after.is_some_and(|latest| BootTime::now() > latest) {
+        return Err(Refusal::TooLate);
+    }
+    let record = start_record().map_err(machinery("could not read who we are"))?;
+    match durable::publish(&folder.start(), &record.bytes()).map_err(machinery("could not make the start record"))? {
+        Published::First(start) => Ok((launch, Locks { _target: target, _start: start })),
+        Published::Stood => Err(Refusal::HasStartRecord),
+    }
+}
+
+fn read_launch(folder: &StepFolder) -> io::Result<Launch> {
+    let bytes = durable::read(&folder.launch())?.ok_or(io::ErrorKind::NotFound)?;
+    serde_json::from_slice(&bytes).map_err(io::Error::from)
+}
+
+fn start_record() -> io::Result<StartRecord> {
+    let me = Process::read(getpid().as_raw_pid())?.ok_or(io::ErrorKind::NotFound)?;
+    Ok(StartRecord::Started { at: wall_now(), shim: me.identity, boot: BootId::read()? })
+}
+
+/// The target's lock, or a refusal: no body runs without it.
+fn lock_target(launch: &Launch) -> Result<File, Refusal> {
+    let file = open_lock(&launch.target_lock).map_err(machinery("could not open the target's lock"))?;
+    let end = Instant::now() + Duration::from(launch.lock_wait);
+    loop {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < end => std::thread::sleep(LOCK_EVERY),
+            Err(Errno::WOULDBLOCK | Errno::INTR) => return Err(Refusal::TargetBusy),
+            Err(error) => return Err(machinery("could not lock the target")(error.into())),
+        }
+    }
+}
+
+fn open_lock(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+/// One line to the agent. It may be gone: then the files alone tell.
+fn answer(answer: &Answer) {
+    let text = serde_json::to_string(answer).expect("plain data serializes");
+    let _ = writeln!(io::stdout(), "{text}");
+}
+
+fn machinery(what: &'static str) -> impl FnOnce(io::Error) -> Refusal {
+    move |error| Refusal::Machinery { what: format!("{what}: {error}") }
+}

@@ -1,0 +1,74 @@
+//! Copies a body's output to a file, with a bound. The body is never blocked: what is too much is read and counted.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::Instant;
+
+use super::super::record::Written;
+
+/// Opens an output file, made if it is not there.
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+}
+
+/// One output on its way to its file.
+pub(super) struct Copy {
+    file: File,
+    written: Arc<Mutex<Written>>,
+    finished: mpsc::Receiver<()>,
+}
+
+impl Copy {
+    /// Reads the pipe to its end in a thread of its own.
+    pub(super) fn start(mut pipe: impl Read + Send + 'static, file: File, bound: u64) -> io::Result<Self> {
+        let mut sink = file.try_clone()?;
+        let written = Arc::new(Mutex::new(Written { held_open: true, ..Written::default() }));
+        let shared = Arc::clone(&written);
+        let (sender, finished) = mpsc::channel();
+        std::thread::Builder::new().spawn(move || {
+            let mut buffer = vec![0; 64 * 1024];
+            loop {
+                match pipe.read(&mut buffer) {
+                    Ok(0) => break,
+                    Ok(count) => keep(&mut sink, &buffer[..count], bound, &shared),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(_) => break,
+                }
+            }
+            lock(&shared).held_open = false;
+            // Nobody waits any more after the bound.
+            let _ = sender.send(());
+        })?;
+        Ok(Self { file, written, finished })
+    }
+
+    /// Waits for the end of the output, at most until then, marks a cut, and makes the file stay.
+    pub(super) fn finish(mut self, until: Instant) -> Written {
+        let _ = self.finished.recv_timeout(until.saturating_duration_since(Instant::now()));
+        let written = *lock(&self.written);
+        if written.cut > 0 {
+            // A log without its mark is still counted in the exit record.
+            let _ = writeln!(self.file, "\n[{} more bytes were cut]", written.cut);
+        }
+        let _ = self.file.sync_all();
+        written
+    }
+}
+
+/// What can't be written (a full disk) is cut too.
+fn keep(sink: &mut File, bytes: &[u8], bound: u64, written: &Mutex<Written>) {
+    let mut written = lock(written);
+    let length = bytes.len() as u64;
+    let room = if written.cut > 0 { 0 } else { bound.saturating_sub(written.kept).min(length) };
+    let kept = usize::try_from(room).expect("not more than the buffer has");
+    let kept = if sink.write_all(&bytes[..kept]).is_ok() { room } else { 0 };
+    written.kept += kept;
+    written.cut += length - kept;
+}
+
+fn lock(written: &Mutex<Written>) -> std::sync::MutexGuard<'_, Written> {
+    written.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,9 @@
+//! Tests of the agent with real processes.
+#![allow(clippy::unwrap_used)]
+
+mod host;
+mod release;
+mod release_race;
+mod supervisor;
+mod supervisor_loss;
+mod support;

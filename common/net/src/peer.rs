@@ -1,0 +1,120 @@
+//! Who is at the other end of a connection.
+//!
+//! A handler gets it by `request.extensions().get::<Peer>()`. What it says comes from the certificate that the
+//! handshake verified, never from anything the peer wrote in a message.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use holdfast_common::id::AgentName;
+use holdfast_common::spec::hex;
+use sha2::{Digest, Sha256};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_rustls::server::TlsStream;
+use tonic::transport::server::Connected;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+/// Everything up to the name in an agent's URI SAN.
+pub const AGENT_URI_PREFIX: &str = "holdfast://agent/";
+const SCHEME: &str = "holdfast:";
+
+/// The other end of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// The agent, if it presented a certificate whose subject alternative names have exactly one URI of our scheme and
+    /// that is `holdfast://agent/NAME` with a valid name. Two such URIs are no identity rather than a choice.
+    pub agent: Option<AgentName>,
+    /// SHA-256 of the presented certificate's DER, lower-case hex.
+    pub fingerprint: Option<String>,
+    /// Where it connects from. Says nothing about who it is.
+    pub address: SocketAddr,
+}
+
+impl Peer {
+    /// From the verified leaf certificate, in DER.
+    pub(crate) fn new(certificate: Option<&[u8]>, address: SocketAddr) -> Self {
+        Self {
+            agent: certificate.and_then(agent_of),
+            fingerprint: certificate.map(|der| hex(&Sha256::digest(der))),
+            address,
+        }
+    }
+}
+
+fn agent_of(der: &[u8]) -> Option<AgentName> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    let names = certificate.subject_alternative_name().ok()??;
+    let mut ours = names.value.general_names.iter().filter_map(our_uri);
+    match (ours.next(), ours.next()) {
+        (Some(uri), None) => AgentName::new(uri.strip_prefix(AGENT_URI_PREFIX)?).ok(),
+        (None, _) | (Some(_), Some(_)) => None,
+    }
+}
+
+fn our_uri<'a>(name: &GeneralName<'a>) -> Option<&'a str> {
+    let GeneralName::URI(uri) = name else { return None };
+    let scheme = uri.get(..SCHEME.len())?;
+    scheme.eq_ignore_ascii_case(SCHEME).then_some(*uri)
+}
+
+/// An accepted TLS connection that knows its [`Peer`], over any byte stream.
+#[derive(Debug)]
+pub struct PeerStream<S> {
+    stream: TlsStream<S>,
+    peer: Peer,
+}
+
+impl<S> PeerStream<S> {
+    pub(crate) fn new(stream: TlsStream<S>, peer: Peer) -> Self {
+        Self { stream, peer }
+    }
+
+    /// The other end.
+    #[must_use]
+    pub fn peer(&self) -> &Peer {
+        &self.peer
+    }
+}
+
+impl<S> Connected for PeerStream<S> {
+    type ConnectInfo = Peer;
+
+    fn connect_info(&self) -> Peer {
+        self.peer.clone()
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for PeerStream<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for PeerStream<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,192 @@
+//! Accepting connections, and the preset gRPC server.
+//!
+//! One task accepts; each handshake is a task of its own, so a peer that stalls in the middle of one delays nobody.
+//! When [`Limits::handshakes`] are under way, the oldest is dropped for the newest: a real client is done within
+//! milliseconds, a half-open socket is not. The accept loop ends only when its [`Incoming`] is dropped, which closes
+//! the listening socket.
+//!
+//! ```text
+//! let services = Routes::new().with(HealthServer::new(..)).with(AgentServiceServer::new(..));
+//! serve::builder(&limits).serve_with_incoming_shutdown(services, serve::incoming(listener, tls, &limits), stop).await
+//! ```
+
+mod routes;
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tokio_stream::Stream;
+use tonic::transport::Server;
+
+use crate::peer::PeerStream;
+use crate::tls::ServerTls;
+
+pub use routes::Routes;
+
+/// What bounds a server's connections.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// An HTTP/2 ping goes out after this long without a frame from the peer.
+    pub keepalive_interval: Duration,
+    /// The connection is given up when a ping is not answered for this long.
+    pub keepalive_timeout: Duration,
+    /// Handshakes under way at the same time.
+    pub handshakes: usize,
+    /// Requests and streams open at the same time on one connection.
+    pub streams_per_connection: u32,
+    /// Largest request headers, in bytes.
+    pub header_bytes: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            keepalive_interval: Duration::from_secs(5),
+            keepalive_timeout: Duration::from_secs(5),
+            handshakes: 1024,
+            streams_per_connection: 256,
+            header_bytes: 16 * 1024,
+        }
+    }
+}
+
+/// A gRPC server with every HTTP/2 bound set. Deadlines are the services' own: a stream may live for days. Several
+/// services on it are [`Routes`].
+#[must_use]
+pub fn builder(limits: &Limits) -> Server {
+    Server::builder()
+        .accept_http1(false)
+        .http2_keepalive_interval(Some(limits.keepalive_interval))
+        .http2_keepalive_timeout(Some(limits.keepalive_timeout))
+        .max_concurrent_streams(limits.streams_per_connection)
+        .concurrency_limit_per_connection(limits.streams_per_connection as usize)
+        .http2_max_header_list_size(limits.header_bytes)
+        .http2_max_pending_accept_reset_streams(Some(20))
+        .http2_max_local_error_reset_streams(Some(1024))
+        .initial_stream_window_size(256 * 1024)
+        .initial_connection_window_size(1024 * 1024)
+}
+
+/// Where connections come from: a TCP listener, or a simulated one.
+pub trait Listener: Send + 'static {
+    /// One connection.
+    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    /// The next connection and where it comes from.
+    fn accept(&mut self) -> impl Future<Output = io::Result<(Self::Stream, SocketAddr)>> + Send;
+}
+
+impl Listener for TcpListener {
+    type Stream = TcpStream;
+
+    async fn accept(&mut self) -> io::Result<(TcpStream, SocketAddr)> {
+        let (stream, address) = TcpListener::accept(self).await?;
+        // Fails only on a socket that is already gone; the handshake will say so.
+        let _ = stream.set_nodelay(true);
+        Ok((stream, address))
+    }
+}
+
+/// Connections that are through their handshake, for `serve_with_incoming_shutdown`.
+#[derive(Debug)]
+pub struct Incoming<S> {
+    ready: mpsc::Receiver<PeerStream<S>>,
+}
+
+/// Starts to accept. Needs a tokio runtime.
+#[must_use]
+pub fn incoming<L: Listener>(listener: L, tls: ServerTls, limits: &Limits) -> Incoming<L::Stream> {
+    let (sender, ready) = mpsc::channel(64);
+    tokio::spawn(accept(listener, tls, limits.handshakes, sender));
+    Incoming { ready }
+}
+
+impl<S> Stream for Incoming<S> {
+    type Item = Result<PeerStream<S>, Infallible>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.ready.poll_recv(cx).map(|next| next.map(Ok))
+    }
+}
+
+async fn accept<L: Listener>(
+    mut listener: L,
+    tls: ServerTls,
+    limit: usize,
+    ready: mpsc::Sender<PeerStream<L::Stream>>,
+) {
+    let mut handshakes = Handshakes { limit, running: VecDeque::new() };
+    loop {
+        let accepted = tokio::select! {
+            () = ready.closed() => return,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, address)) => handshakes.start(shake(tls.clone(), stream, address, ready.clone())),
+            Err(error) => survive(&error).await,
+        }
+    }
+}
+
+async fn shake<S>(tls: ServerTls, stream: S, address: SocketAddr, ready: mpsc::Sender<PeerStream<S>>)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    match tls.accept(stream, address).await {
+        Ok(stream) => {
+            tracing::debug!(%address, agent = ?stream.peer().agent, "connection accepted");
+            // Closed means that the server is shutting down.
+            let _ = ready.send(stream).await;
+        }
+        Err(error) => tracing::debug!(%address, %error, "connection refused in its TLS handshake"),
+    }
+}
+
+/// Errors of one connection are over with it. All others (no descriptors, no memory) need a pause, not an end.
+async fn survive(error: &io::Error) {
+    const PAUSE: Duration = Duration::from_millis(100);
+    if !of_one_connection(error.kind()) {
+        tracing::warn!(%error, "could not accept a connection, trying again");
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+fn of_one_connection(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(kind, ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+}
+
+struct Handshakes {
+    limit: usize,
+    running: VecDeque<AbortHandle>,
+}
+
+impl Handshakes {
+    fn start(&mut self, handshake: impl Future<Output = ()> + Send + 'static) {
+        if self.running.len() >= self.limit {
+            self.running.retain(|running| !running.is_finished());
+        }
+        if self.running.len() >= self.limit
+            && let Some(oldest) = self.running.pop_front()
+        {
+            oldest.abort();
+        }
+        self.running.push_back(tokio::spawn(handshake).abort_handle());
+    }
+}
+
+impl Drop for Handshakes {
+    fn drop(&mut self) {
+        self.running.iter().for_each(AbortHandle::abort);
+    }
+}

@@ -1,0 +1,6 @@
+//! TLS, peers, accepting and dialling on real sockets, with certificates made for each test.
+#![allow(clippy::unwrap_used)]
+
+mod certificates;
+mod connections;
+mod files;

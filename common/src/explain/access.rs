@@ -1,0 +1,75 @@
+//! Codes 4001 to 6999: who may, talking, and our own faults.
+
+use crate::explain::Explanation;
+
+pub(super) const NOT_SIGNED_IN: Explanation = Explanation {
+    what: "The request carried no token, or one that the coordinator does not know.",
+    still_true: "Nothing was changed, and nothing about the target was told.",
+    next: "Set the token in the CLI's configuration or in HOLDFAST_TOKEN. Check that it belongs to this coordinator.",
+};
+
+pub(super) const TOKEN_EXPIRED: Explanation = Explanation {
+    what: "The token is known, and its time has passed.",
+    still_true: "Nothing was changed. Deployments that were submitted with it go on.",
+    next: "Ask an administrator for a new token.",
+};
+
+pub(super) const NOT_ALLOWED: Explanation = Explanation {
+    what: "You are signed in, and your role does not include this action on this target.",
+    still_true: "Nothing was changed. The refusal is recorded.",
+    next: "holdfast whoami shows your role. Somebody whose role includes the action must do it or change yours.",
+};
+
+pub(super) const NOT_AN_AGENT: Explanation = Explanation {
+    what: "This service is for agents, and the connection showed no agent's certificate. A token is no substitute.",
+    still_true: "Nothing was changed.",
+    next: "Check the certificate and key in the agent's configuration, and that its authority is the one the coordinator trusts.",
+};
+
+pub(super) const NO_ANSWER: Explanation = Explanation {
+    what: "The coordinator did not answer. The request may have been taken or not: no answer is no answer.",
+    still_true: "Whatever ran goes on. Nothing stops because the command lost its connection.",
+    next: "Repeat the command with the request id that it printed: the same request id is the same deployment, so nothing happens twice.",
+};
+
+pub(super) const INVALID_MESSAGE: Explanation = Explanation {
+    what: "A message broke the protocol: a field is missing, out of range, or has a value that this version does not know. The field is named.",
+    still_true: "The message changed nothing. It is never completed by a guess.",
+    next: "Check that both programs are of versions that fit together. With fitting versions this is a fault in one of them: please report it.",
+};
+
+pub(super) const PROTOCOL_VERSION: Explanation = Explanation {
+    what: "The two programs have no protocol version in common.",
+    still_true: "Nothing was changed. Work that an agent began goes on under its lease and is reported once the versions fit.",
+    next: "Upgrade the older one. holdfast version shows what each speaks.",
+};
+
+pub(super) const SESSION_REPLACED: Explanation = Explanation {
+    what: "Another connection of the same agent took over, and this one was closed. One agent has one session.",
+    still_true: "Leases belong to attempts, not to connections: they go on in the newer session.",
+    next: "Once is normal after a network fault. If it repeats, two processes or two copies of the machine use one identity: stop one of them.",
+};
+
+pub(super) const INTERNAL: Explanation = Explanation {
+    what: "Holdfast met something in itself that must not be. It stopped this request rather than go on wrongly.",
+    still_true: "What was recorded before stays recorded. The request may have been recorded or not.",
+    next: "Look with holdfast show before you repeat anything, and keep the coordinator's log for a report.",
+};
+
+pub(super) const STORE_FAILED: Explanation = Explanation {
+    what: "The coordinator's store refused or failed to write: a full disk, a fault of the disk, or a damaged file.",
+    still_true: "Nothing is told as done that is not on disk. Agents keep their reports until they can be recorded.",
+    next: "Look at the coordinator's log and its disk. After a failed write the coordinator stops on purpose; mend the cause, then start it again.",
+};
+
+pub(super) const CONFIG: Explanation = Explanation {
+    what: "A configuration file or a HOLDFAST_ variable can't be used. The key is named.",
+    still_true: "The program did not start, so it changed nothing.",
+    next: "Correct it, then test with check-config before you restart the service.",
+};
+
+pub(super) const NOT_SERVING: Explanation = Explanation {
+    what: "The coordinator is just starting or stopping and takes no requests.",
+    still_true: "What is recorded stays recorded, and agents go on under their leases.",
+    next: "Try again in a few seconds. If it lasts, look at the coordinator's log: it may be waiting for its store.",
+};

@@ -1,0 +1,104 @@
+//! Why a report was filed, a permit denied, an offer declined. Matches without a default arm: a new reason has its
+//! text or does not compile.
+
+use crate::explain::Explanation;
+use crate::report::{DeclineReason, FiledReason, PermitDenial};
+
+const FILED: &str = "The report is kept as evidence of its own attempt and changed nothing else.";
+const SEE: &str = "holdfast evidence D shows it. If the deployment is uncertain, it may tell you what happened.";
+const FAULT: &str = "This points at a fault or a forged message. Keep the logs of the coordinator and of the agent, and look at the agent's host.";
+const DENIED: &str = "The step was not begun, and without a permit it can't be.";
+const DECLINED: &str = "The attempt began nothing, and it does not count as a try.";
+
+fn because(what: &'static str, still_true: &'static str, next: &'static str) -> Explanation {
+    Explanation { what, still_true, next }
+}
+
+pub(super) fn filed(reason: FiledReason) -> Explanation {
+    let (what, next) = match reason {
+        FiledReason::SupersededFence => (
+            "A newer fence was allocated on the target before the report came, so its attempt no longer speaks for it.",
+            SEE,
+        ),
+        FiledReason::LeaseExpired => {
+            ("The attempt's lease had run out, so it no longer speaks or acts for the target.", SEE)
+        }
+        FiledReason::AttemptTerminal => {
+            ("The attempt already had its last observation, and that is never rewritten.", SEE)
+        }
+        FiledReason::StepOutOfOrder => ("The step was not in a state that this report could follow.", SEE),
+        FiledReason::UnknownAttempt => (
+            "No such attempt is on record. After a restore from a backup the store may have lost it.",
+            "Look whether the coordinator was restored. The report is kept under its agent and target.",
+        ),
+        FiledReason::WrongAgent => ("The attempt is leased to another agent than the one that reported.", FAULT),
+        FiledReason::WrongIncarnation => (
+            "The attempt is leased to another journal of the same agent: the journal was lost, renewed or copied.",
+            "Find out whether the machine was reinstalled or copied. The old journal's word can't be had any more.",
+        ),
+        FiledReason::WrongFence => ("The report's fence is not the one of its attempt's lease.", FAULT),
+        FiledReason::UnknownStep => ("The report names a step that the deployment does not have.", FAULT),
+        FiledReason::NotPermitted => ("A mutating step was reported, and no permit for it is on record.", FAULT),
+        FiledReason::SequenceConflict => ("The same report number came before with another content.", FAULT),
+    };
+    because(what, FILED, next)
+}
+
+pub(super) fn denied(denial: PermitDenial) -> Explanation {
+    let (what, next) = match denial {
+        PermitDenial::NotYours => ("The request names no attempt of the agent that asked.", FAULT),
+        PermitDenial::NotCurrent => {
+            ("Another attempt is the current one of the target.", "Nothing: the current attempt carries on.")
+        }
+        PermitDenial::LeaseExpired => {
+            ("The attempt's lease had run out.", "Nothing: what follows was decided when the lease ran out.")
+        }
+        PermitDenial::CancelRecorded => {
+            ("A cancel was recorded before the step was permitted.", "Nothing: the deployment ends as cancelled.")
+        }
+        PermitDenial::DeadlinePassed => {
+            ("A deadline had passed before the step was permitted.", "Look why it took so long, then submit again.")
+        }
+        PermitDenial::OutOfOrder => (
+            "Another step comes first, or this one is over.",
+            "Nothing, if the agent goes on. If it repeats, report it.",
+        ),
+        PermitDenial::NoSuchMutation => {
+            ("The step has no effect and needs no permit, or the deployment does not have it.", FAULT)
+        }
+        PermitDenial::PlanDiffers => ("The plan that the agent holds is not the plan on record.", FAULT),
+        PermitDenial::PermitOpen => (
+            "Another permit on this target is open: a change there has no known end yet.",
+            "Reconcile the open one: holdfast reconcile list.",
+        ),
+    };
+    because(what, DENIED, next)
+}
+
+pub(super) fn declined(reason: DeclineReason) -> Explanation {
+    let (what, next) = match reason {
+        DeclineReason::Busy => {
+            ("The agent is at work on another attempt of this target.", "Wait until that one has ended.")
+        }
+        DeclineReason::Conflict => (
+            "The agent holds the same attempt under another fence, or another attempt under the same fence.",
+            "Look whether the coordinator was restored from a backup, or the agent's machine was copied.",
+        ),
+        DeclineReason::UnknownTarget => (
+            "The agent does not serve this target, one of its resources, or its adapter.",
+            "Add it to the agent's own configuration on the host, or correct the target's labels.",
+        ),
+        DeclineReason::FenceRegression => (
+            "The offer's fence is not above the highest that the agent has seen for this target.",
+            "Look whether the coordinator was restored from a backup. Agents refuse older fences on purpose.",
+        ),
+        DeclineReason::HostPolicy => (
+            "The policy on the agent's host forbids it, whatever the coordinator says.",
+            "If it should be allowed, change the policy on the host. It can't be changed from here.",
+        ),
+        DeclineReason::Draining => {
+            ("The agent is draining or has no room.", "holdfast agent resume A takes it back, or wait.")
+        }
+    };
+    because(what, DECLINED, next)
+}

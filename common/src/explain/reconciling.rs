@@ -1,0 +1,47 @@
+//! Codes 3001 to 3999: reconciliation.
+
+use crate::explain::Explanation;
+
+const STILL_RESERVED: &str = "The deployment's state is unchanged and the target stays reserved for it.";
+
+pub(super) const NOTHING_TO_RECONCILE: Explanation = Explanation {
+    what: "This deployment is neither uncertain nor held, so there is nothing to decide about it.",
+    still_true: "Its state is unchanged. Evidence that came for it is kept.",
+    next: "holdfast show D tells where it stands. holdfast reconcile list shows what does wait for a decision.",
+};
+
+pub(super) const DECISION_NOT_OPEN: Explanation = Explanation {
+    what: "This decision lacks its proof: the runner is not known to be out, or the target's state is not known well enough for it.",
+    still_true: STILL_RESERVED,
+    next: "holdfast reconcile show D says for each decision what is missing. Fence off, then inspect; what can't be proven a person may attest. There is no unlock.",
+};
+
+pub(super) const EVIDENCE_MOVED: Explanation = Explanation {
+    what: "New evidence arrived between what you were shown and your decision. A decision counts only for the evidence that it names.",
+    still_true: STILL_RESERVED,
+    next: "Read holdfast reconcile show D again and decide on what it says now.",
+};
+
+pub(super) const NOT_CONFIRMED: Explanation = Explanation {
+    what: "This action is severe, and the name of the target was not given or is another one. Typing the name guards against acting on the wrong target.",
+    still_true: "Nothing was changed.",
+    next: "Give --confirm with the target's exact name, after reading the consequences.",
+};
+
+pub(super) const CANNOT_INSPECT: Explanation = Explanation {
+    what: "The resource can't be read: its adapter declares no inspection, or no agent that reaches it is connected.",
+    still_true: "No reading was taken, so nothing new is known. No reading is not a reading of nothing.",
+    next: "Bring back an agent that reaches the resource, or look yourself and record it with holdfast reconcile attest.",
+};
+
+pub(super) const CANNOT_FENCE_OFF: Explanation = Explanation {
+    what: "The fence of the resource can't be raised: its adapter enforces none, or no agent that reaches it is connected.",
+    still_true: "The old attempt may still be able to change the target. The target stays reserved.",
+    next: "Bring back an agent that reaches the resource. Otherwise make sure by other means that the old process is gone, and record that with holdfast reconcile attest.",
+};
+
+pub(super) const REASON_MISSING: Explanation = Explanation {
+    what: "This action is recorded for ever and needs a reason.",
+    still_true: "Nothing was changed.",
+    next: "Say why with --reason TEXT. Whoever reads it next year has only that.",
+};

@@ -1,0 +1,99 @@
+//! Codes 2001 to 2999: targets and deployments.
+
+use crate::explain::Explanation;
+
+pub(super) const TARGET_NOT_FOUND: Explanation = Explanation {
+    what: "No target of this name is declared, or your token may not see it. The two are answered alike on purpose.",
+    still_true: "Nothing was recorded.",
+    next: "holdfast targets lists what you may see. A new target is declared with holdfast target apply FILE.",
+};
+
+pub(super) const DEPLOYMENT_NOT_FOUND: Explanation = Explanation {
+    what: "No deployment has this id, or your token may not see it. The two are answered alike on purpose.",
+    still_true: "Nothing was changed.",
+    next: "holdfast list shows the deployments you may see. Ids look like shop@prod#12; quote them, since # begins a comment in some shells.",
+};
+
+pub(super) const AMBIGUOUS_ID: Explanation = Explanation {
+    what: "The beginning of an id that you gave fits more than one deployment. Commands that change something take no prefixes at all.",
+    still_true: "Nothing was changed.",
+    next: "Give more of the id, or the form TARGET#NUMBER.",
+};
+
+pub(super) const AGENT_NOT_FOUND: Explanation = Explanation {
+    what: "No agent of this name is known to the coordinator. An agent is known by the name in its certificate, once it has connected.",
+    still_true: "Nothing was changed, and what other agents do goes on.",
+    next: "holdfast agents lists them all. If yours is missing, look at its service's log on the host.",
+};
+
+pub(super) const REQUEST_ID_REUSED: Explanation = Explanation {
+    what: "This request id was used before, for a request with another content. A request id stands for one request for ever, so that repeating it is safe.",
+    still_true: "The first request stands as it was recorded. This one recorded nothing.",
+    next: "To submit something new, use a new request id or none. To repeat the first request, repeat it unchanged.",
+};
+
+pub(super) const REVISION_MISMATCH: Explanation = Explanation {
+    what: "The resource has another revision than the deployment expects. Somebody changed it since the deployment was planned, or the expectation was wrong.",
+    still_true: "The step that expected it was not begun, and the resource stays as it was read.",
+    next: "holdfast target inspect TARGET reads the revision now. Find out who changed it before you correct expected_revision and submit again.",
+};
+
+pub(super) const NO_ELIGIBLE_AGENT: Explanation = Explanation {
+    what: "No agent can take this deployment now. An agent must be connected, have all labels of the target, not be draining, and serve its resources.",
+    still_true: "Nothing was begun on the target. A deployment that is queued for this reason starts by itself once an agent can take it.",
+    next: "holdfast show D gives each agent's own reason. holdfast agents shows who is connected.",
+};
+
+pub(super) const TARGET_UNCERTAIN: Explanation = Explanation {
+    what: "An earlier deployment of this target is uncertain: it was permitted to change the target, contact was lost, and nobody knows whether the change was made or still runs.",
+    still_true: "The target stays reserved for it. Nothing else starts there, however long it takes, because a second change could meet the first.",
+    next: "Read holdfast reconcile show D. Where the adapter can, fence off and inspect; then decide. Waiting deployments follow by themselves afterwards.",
+};
+
+pub(super) const TARGET_WAITS_FOR_DECISION: Explanation = Explanation {
+    what: "An earlier deployment of this target is held: its execution is known to have ended, but what it left is partial or unknown.",
+    still_true: "The target stays reserved for it. Nothing runs there now, and nothing else starts until somebody decides.",
+    next: "holdfast reconcile show D gives the checklist, with each decision allowed or why not. Then holdfast reconcile decide D.",
+};
+
+pub(super) const TARGET_BUSY: Explanation = Explanation {
+    what: "Another deployment holds this target and is at work or between two attempts. You asked not to queue behind it.",
+    still_true: "Nothing of yours was recorded, and the other deployment goes on.",
+    next: "Submit without --no-queue to wait in line, or watch the other one with holdfast watch D.",
+};
+
+pub(super) const REVISION_UNKNOWN: Explanation = Explanation {
+    what: "Nobody knows which revision a resource of this target has: an earlier deployment ended without an observation of it, or it was given up.",
+    still_true: "No step that depends on the revision is begun. What is recorded as unknown stays so until somebody reads it.",
+    next: "holdfast target inspect TARGET reads it where the adapter can. Where it can't, look yourself and record what you saw.",
+};
+
+pub(super) const TARGET_IN_USE: Explanation = Explanation {
+    what: "The declaration of a target can't change while a deployment holds it or waits for it: those were resolved against the old declaration.",
+    still_true: "The old declaration is in force, and the deployments go on under it.",
+    next: "Wait until they have ended, or cancel what still waits. Then apply the file again.",
+};
+
+pub(super) const RESOURCE_TAKEN: Explanation = Explanation {
+    what: "A resource in this declaration already belongs to another target. One resource has one target, or two deployments could change it at once.",
+    still_true: "Neither target's declaration was changed.",
+    next: "Put both resources under one target if they change together, or correct the name or folder.",
+};
+
+pub(super) const FENCE_EXHAUSTED: Explanation = Explanation {
+    what: "The fence counter of this target has reached its end, or the store's epoch has. No higher fence can be handed out.",
+    still_true: "Nothing more is leased on this target. Everything recorded stays valid and readable.",
+    next: "This takes a trillion leases, so suspect a fault first: keep a copy of the store and report it. A new store epoch begins a new counter.",
+};
+
+pub(super) const ALREADY_ENDED: Explanation = Explanation {
+    what: "The deployment had already ended when your request came. An end is never rewritten.",
+    still_true: "Your request is kept in its history. The outcome is the one that was recorded before.",
+    next: "holdfast show D tells how it ended. To change the target again, submit a new deployment.",
+};
+
+pub(super) const QUEUE_FULL: Explanation = Explanation {
+    what: "As many deployments wait for this target as may wait. The bound keeps a pipeline gone wild from filling the store.",
+    still_true: "Nothing of yours was recorded, and those that wait keep their places.",
+    next: "holdfast list shows who waits. Cancel what nobody needs any more, or find out what holds the target.",
+};

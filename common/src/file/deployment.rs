@@ -1,0 +1,160 @@
+//! The deployment file, as written.
+
+use std::collections::BTreeMap;
+
+use crate::code::Code;
+use crate::file::inputs::{Input, Inputs};
+use crate::file::later;
+use crate::file::reader::{Fields, Item, Place, Reader, shown};
+use crate::file::step::Step;
+use crate::file::target::TOP_KEYS as TARGET_KEYS;
+use crate::file::tree::{self, Node};
+use crate::file::{Errors, SCHEMA, text};
+use crate::id::TargetName;
+use crate::spec::RetrySpec;
+use crate::time::Millis;
+
+/// The keys at the top of the file.
+pub(super) const TOP_KEYS: [&str; 11] =
+    ["schema", "target", "inputs", "lease", "step", "verify", "cancel", "retry", "rollback", "reconcile", "order"];
+
+const MAX_STEPS: usize = 100;
+const HOUR: Millis = Millis::from_secs(3600);
+const DEFAULT_TTL: Millis = Millis::from_secs(30);
+const DEFAULT_GRACE: Millis = Millis::from_secs(10);
+const DEFAULT_RETRY: RetrySpec =
+    RetrySpec { max_attempts: 3, backoff_initial: Millis::from_secs(2), backoff_max: Millis::from_secs(60) };
+
+/// A deployment file that is right in itself. What depends on inputs and on the target is open until
+/// [`resolve`](DeploymentFile::resolve).
+#[derive(Clone, Debug)]
+pub struct DeploymentFile {
+    /// For the line and column of what turns out to be wrong later.
+    pub(super) text: String,
+    pub(super) target: Option<TargetName>,
+    pub(super) inputs: Inputs,
+    pub(super) lease_ttl: Millis,
+    pub(super) cancel_grace: Millis,
+    pub(super) retry: RetrySpec,
+    pub(super) steps: Vec<Step>,
+}
+
+impl DeploymentFile {
+    /// Reads TOML, or JSON where the text begins with `{`. At most [`MAX_FILE`](crate::file::MAX_FILE) bytes.
+    pub fn parse(text: &str) -> Result<Self, Errors> {
+        let root = tree::read(text)?;
+        let mut reader = Reader::default();
+        let file = Self::read(&mut reader, &root, text);
+        match file.filter(|_| reader.faults.is_empty()) {
+            Some(file) => Ok(file),
+            None => {
+                later::other_file(&mut reader, &TARGET_KEYS, "a target's file: holdfast target apply FILE");
+                Err(Errors::of(text, reader.faults))
+            }
+        }
+    }
+
+    /// [`parse`](Self::parse) of the bytes of a file.
+    pub fn parse_bytes(bytes: &[u8]) -> Result<Self, Errors> {
+        Self::parse(text(bytes)?)
+    }
+
+    /// The target that the file names, where it names one.
+    #[must_use]
+    pub fn target(&self) -> Option<&TargetName> {
+        self.target.as_ref()
+    }
+
+    /// The declared inputs by name.
+    #[must_use]
+    pub fn inputs(&self) -> &BTreeMap<String, Input> {
+        &self.inputs.declared
+    }
+
+    fn read(reader: &mut Reader, root: &Node, text: &str) -> Option<Self> {
+        let fields = open(reader, root, &TOP_KEYS)?;
+        let target = fields.get("target").and_then(|item| reader.parsed(&item)).map(|name| name.value);
+        let inputs = Inputs::read(reader, fields.get("inputs"));
+        let lease_ttl = span(reader, fields.get("lease"), "ttl", Millis::from_secs(1)..=HOUR, DEFAULT_TTL);
+        let cancel_grace = span(reader, fields.get("cancel"), "grace", Millis(0)..=HOUR, DEFAULT_GRACE);
+        let retry = retry(reader, fields.get("retry"));
+        later::verify(reader, fields.get("verify"));
+        later::rollback(reader, fields.get("rollback"));
+        later::reconcile(reader, fields.get("reconcile"));
+        later::order(reader, fields.get("order"));
+        let steps = steps(reader, &fields, &inputs)?;
+        Some(Self { text: text.to_owned(), target, inputs, lease_ttl, cancel_grace, retry, steps })
+    }
+}
+
+/// Opens the root and looks at `schema` before anything else: another schema has other keys.
+pub(super) fn open<'t>(reader: &mut Reader, root: &'t Node, known: &[&str]) -> Option<Fields<'t>> {
+    let item = Item { node: root, key: Place { at: 0, path: String::new() } };
+    let top = reader.open_table(&item)?;
+    let schema = reader.required(&top, "schema").and_then(|schema| reader.text(&schema).map(|text| (schema, text)));
+    match schema {
+        Some((_, text)) if text == SCHEMA => reader.table(&item, known),
+        Some((schema, text)) => {
+            let is_version = text.strip_prefix("holdfast/v").is_some_and(|version| version.parse::<u32>().is_ok());
+            let code = if is_version { Code::NotSupported } else { Code::InvalidValue };
+            reader.fault(
+                code,
+                schema.place(),
+                format!("the schema {} is not known to this version: it reads \"{SCHEMA}\"", shown(text)),
+            );
+            None
+        }
+        None => None,
+    }
+}
+
+fn steps(reader: &mut Reader, fields: &Fields<'_>, inputs: &Inputs) -> Option<Vec<Step>> {
+    let list = reader.required(fields, "step")?;
+    let items = reader.list(&list, 1..=MAX_STEPS)?;
+    let mut steps: Vec<Step> = Vec::new();
+    for item in &items {
+        let Some(step) = Step::read(reader, item, &inputs.names) else { continue };
+        if steps.iter().any(|earlier| earlier.name == step.name) {
+            let message = format!("the name \"{}\" is taken by an earlier step", step.name);
+            reader.fault(Code::InvalidValue, step.place.clone(), message);
+        }
+        steps.push(step);
+    }
+    Some(steps)
+}
+
+/// The one duration of a table.
+fn span(
+    reader: &mut Reader,
+    table: Option<Item<'_>>,
+    key: &str,
+    range: std::ops::RangeInclusive<Millis>,
+    default: Millis,
+) -> Millis {
+    let fields = table.and_then(|item| reader.table(&item, &[key]));
+    let item = fields.and_then(|fields| fields.get(key));
+    item.and_then(|item| reader.duration(&item, range)).unwrap_or(default)
+}
+
+fn retry(reader: &mut Reader, item: Option<Item<'_>>) -> RetrySpec {
+    let keys = ["max_attempts", "backoff", "transient_exit_codes"];
+    let Some(fields) = item.and_then(|item| reader.table(&item, &keys)) else { return DEFAULT_RETRY };
+    later::transient_exit_codes(reader, fields.get("transient_exit_codes"));
+    let max_attempts = fields.get("max_attempts").and_then(|item| reader.integer(&item, 1..=100));
+    let mut retry = RetrySpec { max_attempts: max_attempts.unwrap_or(DEFAULT_RETRY.max_attempts), ..DEFAULT_RETRY };
+    let Some(backoff) = fields.get("backoff").and_then(|item| reader.table(&item, &["initial", "max"])) else {
+        return retry;
+    };
+    let mut take = |key| {
+        let item = backoff.get(key)?;
+        reader.duration(&item, Millis(10)..=HOUR)
+    };
+    let (initial, max) = (take("initial"), take("max"));
+    retry.backoff_initial = initial.unwrap_or(DEFAULT_RETRY.backoff_initial.min(max.unwrap_or(HOUR)));
+    retry.backoff_max = max.unwrap_or(DEFAULT_RETRY.backoff_max.max(retry.backoff_initial));
+    if retry.backoff_initial > retry.backoff_max {
+        let message = format!("initial {} is longer than max {}", retry.backoff_initial, retry.backoff_max);
+        reader.fault(Code::InvalidValue, backoff.place.clone(), message);
+    }
+    retry
+}

@@ -1,0 +1,171 @@
+//! From a file, inputs and a target to what is recorded: nothing is open afterwards.
+
+use std::collections::BTreeMap;
+
+use crate::code::Code;
+use crate::file::reader::{Complaint, Place, Reader};
+use crate::file::step::{Step, Work};
+use crate::file::template::Template;
+use crate::file::{DeploymentFile, Errors, MAX_RESOLVED, field};
+use crate::id::{ResourceName, Revision, TargetName};
+use crate::spec::{DeploymentSpec, ResourceAdapter, StepBody, StepEffect, StepSpec, TargetSpec};
+
+impl DeploymentFile {
+    /// Everything that can be said without the target and without inputs that have no default.
+    pub fn check(&self) -> Result<(), Errors> {
+        let mut reader = Reader::default();
+        let values = self.inputs.defaults();
+        let mut strings = Strings { reader: &mut reader, values: &values, left: MAX_RESOLVED };
+        for step in &self.steps {
+            strings.body(step);
+            strings.revision(step.revision.as_ref());
+            strings.revision(step.expected_revision.as_ref());
+        }
+        self.done(reader, Some(()))
+    }
+
+    /// Types the inputs, substitutes them, and ties each step to a resource of the target.
+    ///
+    /// `target` is the declaration of `target_override`, or else of the target that the file names.
+    pub fn resolve(
+        &self,
+        inputs: &BTreeMap<String, String>,
+        target_override: Option<&TargetName>,
+        target: &TargetSpec,
+    ) -> Result<DeploymentSpec, Errors> {
+        let mut reader = Reader::default();
+        self.right_target(&mut reader, target_override, target);
+        let values = self.inputs.values(&mut reader, inputs);
+        if !reader.faults.is_empty() {
+            return self.done(reader, None);
+        }
+        let mut strings = Strings { reader: &mut reader, values: &values, left: MAX_RESOLVED };
+        let steps: Vec<_> = self.steps.iter().map(|step| strings.step(step, target)).collect();
+        let steps = steps.into_iter().collect::<Option<Vec<_>>>();
+        let spec = steps.map(|steps| DeploymentSpec {
+            target: target.name.clone(),
+            inputs: values.clone(),
+            lease_ttl: self.lease_ttl,
+            steps,
+            cancel_grace: self.cancel_grace,
+            retry: self.retry,
+        });
+        self.done(reader, spec)
+    }
+
+    fn right_target(&self, reader: &mut Reader, target_override: Option<&TargetName>, target: &TargetSpec) {
+        let place = Place { at: 0, path: "target".to_owned() };
+        match target_override.or(self.target.as_ref()) {
+            Some(name) if *name == target.name => {}
+            Some(name) => {
+                let message = format!("asked for \"{name}\", and the target at hand is \"{}\"", target.name);
+                reader.fault(Code::InvalidValue, place, message);
+            }
+            None => reader.fault(Code::MissingKey, place, "the file names no target: add \"target\", or use --target"),
+        }
+    }
+
+    fn done<T>(&self, reader: Reader, value: Option<T>) -> Result<T, Errors> {
+        match value.filter(|_| reader.faults.is_empty()) {
+            Some(value) => Ok(value),
+            None => Err(Errors::of(&self.text, reader.faults)),
+        }
+    }
+}
+
+/// Substitutes, and counts what comes of it.
+struct Strings<'a> {
+    reader: &'a mut Reader,
+    values: &'a BTreeMap<String, String>,
+    left: usize,
+}
+
+impl Strings<'_> {
+    fn step(&mut self, step: &Step, target: &TargetSpec) -> Option<StepSpec> {
+        let resource = self.resource(step, target);
+        let body = self.body(step);
+        let revision = self.revision(step.revision.as_ref());
+        let expected_revision = self.revision(step.expected_revision.as_ref());
+        Some(StepSpec {
+            name: step.name.clone(),
+            effect: step.effect,
+            resource: resource?,
+            retry: step.retry,
+            body: body?,
+            revision,
+            expected_revision,
+            timeout: step.timeout,
+        })
+    }
+
+    /// The step's resource. A step without effect has one only if it names one.
+    fn resource(&mut self, step: &Step, target: &TargetSpec) -> Option<Option<ResourceName>> {
+        let place = step.resource.as_ref().map_or_else(|| step.place.clone(), |name| name.place.clone());
+        let resource = match (&step.resource, step.effect, target.resources.as_slice()) {
+            (Some(name), StepEffect::Mutates | StepEffect::None, _) => target.resource(&name.value),
+            (None, StepEffect::None, _) => return Some(None),
+            (None, StepEffect::Mutates, [only]) => Some(only),
+            (None, StepEffect::Mutates, _) => None,
+        };
+        let Some(resource) = resource else {
+            let names: Vec<String> = target.resources.iter().map(|resource| format!("\"{}\"", resource.name)).collect();
+            let what = match &step.resource {
+                Some(name) => format!("{} has no resource \"{}\"", target.name, name.value),
+                None => format!("{} has several resources, so this step must name its own", target.name),
+            };
+            self.reader.fault(Code::InvalidValue, place, format!("{what}; it has {}", names.join(", ")));
+            return None;
+        };
+        match (&step.work, &resource.adapter) {
+            (Work::Release { .. }, ResourceAdapter::Command { .. }) => {
+                let message =
+                    format!("the resource \"{}\" is changed by commands: this step needs \"run\"", resource.name);
+                self.reader.fault(Code::InvalidValue, place, message);
+                None
+            }
+            (Work::Release { .. }, ResourceAdapter::Release { .. }) | (Work::Command(_), _) => {
+                Some(Some(resource.name.clone()))
+            }
+        }
+    }
+
+    fn body(&mut self, step: &Step) -> Option<StepBody> {
+        match &step.work {
+            Work::Command(argv) => {
+                let program = self.string(&argv[0], field::program);
+                let rest: Vec<_> = argv[1..].iter().map(|template| self.string(template, |_| Ok(()))).collect();
+                let argv = std::iter::once(program).chain(rest).collect::<Option<_>>()?;
+                Some(StepBody::Command { argv })
+            }
+            Work::Release { archive, sha256 } => {
+                let archive = self.string(archive, field::archive);
+                let sha256 = self.string(sha256, field::sha256);
+                Some(StepBody::Release { archive: archive?, sha256: sha256? })
+            }
+        }
+    }
+
+    fn revision(&mut self, template: Option<&Template>) -> Option<Revision> {
+        let text = self.string(template?, field::revision)?;
+        Some(Revision::new(text).expect("checked by the rule"))
+    }
+
+    /// `None` where a value is missing (only when no inputs were given: [`DeploymentFile::check`]) or a fault was
+    /// recorded.
+    fn string(&mut self, template: &Template, rule: fn(&str) -> Result<(), Complaint>) -> Option<String> {
+        let text = template.expand(self.values)?;
+        let Some(left) = self.left.checked_sub(text.len()) else {
+            let message = format!("the deployment has more than {MAX_RESOLVED} bytes of text");
+            self.reader.fault(Code::TooLarge, template.place.clone(), message);
+            return None;
+        };
+        self.left = left;
+        match rule(&text) {
+            Ok(()) => Some(text),
+            Err(complaint) => {
+                self.reader.complain(template.place.clone(), complaint);
+                None
+            }
+        }
+    }
+}

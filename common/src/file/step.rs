@@ -1,0 +1,204 @@
+//! `[[step]]`.
+
+use std::collections::BTreeSet;
+
+use crate::code::Code;
+use crate::file::field;
+use crate::file::later;
+use crate::file::reader::{Complaint, Fields, Item, Located, Place, Reader};
+use crate::file::template::Template;
+use crate::id::{ResourceName, StepName};
+use crate::spec::{RetryClass, StepEffect};
+use crate::time::Millis;
+
+const KEYS: [&str; 8] = ["name", "effect", "run", "resource", "retry", "data", "with", "timeout"];
+const MAX_ARGUMENTS: usize = 256;
+const TIMEOUTS: std::ops::RangeInclusive<Millis> = Millis(100)..=Millis::from_secs(7 * 86_400);
+
+/// A step as written. What depends on inputs or on the target is still open.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub(super) name: StepName,
+    pub(super) place: Place,
+    pub(super) effect: StepEffect,
+    pub(super) resource: Option<Located<ResourceName>>,
+    pub(super) retry: RetryClass,
+    pub(super) work: Work,
+    pub(super) revision: Option<Template>,
+    pub(super) expected_revision: Option<Template>,
+    pub(super) timeout: Option<Millis>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Work {
+    Command(Vec<Template>),
+    Release { archive: Template, sha256: Template },
+}
+
+impl Step {
+    pub(super) fn read(reader: &mut Reader, item: &Item<'_>, inputs: &BTreeSet<String>) -> Option<Self> {
+        let fields = reader.table(item, &KEYS)?;
+        let name = reader.required(&fields, "name").and_then(|item| reader.parsed::<StepName>(&item));
+        let effects = [("mutates", StepEffect::Mutates), ("none", StepEffect::None)];
+        let effect = match fields.get("effect") {
+            Some(item) => reader.choice(&item, &effects),
+            None => Some(StepEffect::Mutates),
+        };
+        let retry = effect.and_then(|effect| retry(reader, &fields, effect));
+        let resource = fields.get("resource").and_then(|item| reader.parsed(&item));
+        let timeout = fields.get("timeout").and_then(|item| reader.duration(&item, TIMEOUTS));
+        later::data(reader, fields.get("data"));
+        let with = With::read(reader, &fields, effect, inputs);
+        let work = work(reader, &fields, effect, with.as_ref(), inputs);
+        let with = with?;
+        let revision = with.revision.map(|(_, template)| template);
+        let expected_revision = with.expected_revision.map(|(_, template)| template);
+        Some(Self {
+            name: name?.value,
+            place: item.key.clone(),
+            effect: effect?,
+            resource,
+            retry: retry?,
+            work: work?,
+            revision,
+            expected_revision,
+            timeout,
+        })
+    }
+}
+
+fn retry(reader: &mut Reader, fields: &Fields<'_>, effect: StepEffect) -> Option<RetryClass> {
+    let Some(item) = fields.get("retry") else {
+        return Some(match effect {
+            StepEffect::Mutates => RetryClass::Unsafe,
+            StepEffect::None => RetryClass::Pure,
+        });
+    };
+    let classes = [("pure", RetryClass::Pure), ("idempotent", RetryClass::Idempotent), ("unsafe", RetryClass::Unsafe)];
+    let class = reader.choice(&item, &classes)?;
+    let message = match (effect, class) {
+        (StepEffect::Mutates, RetryClass::Pure) => "\"pure\" is for steps with effect = \"none\": this one mutates",
+        (StepEffect::None, RetryClass::Idempotent | RetryClass::Unsafe) => {
+            "a step with effect = \"none\" is \"pure\": it runs again in every attempt"
+        }
+        (StepEffect::Mutates, RetryClass::Idempotent | RetryClass::Unsafe) | (StepEffect::None, RetryClass::Pure) => {
+            return Some(class);
+        }
+    };
+    reader.fault(Code::InvalidValue, item.place(), message);
+    None
+}
+
+type Keyed = (Place, Template);
+
+/// `with`, by key. Each has the place of its key.
+#[derive(Default)]
+struct With {
+    place: Option<Place>,
+    archive: Option<Keyed>,
+    sha256: Option<Keyed>,
+    revision: Option<Keyed>,
+    expected_revision: Option<Keyed>,
+    /// Something in it was refused already.
+    is_broken: bool,
+}
+
+impl With {
+    fn read(
+        reader: &mut Reader,
+        fields: &Fields<'_>,
+        effect: Option<StepEffect>,
+        inputs: &BTreeSet<String>,
+    ) -> Option<Self> {
+        let Some(item) = fields.get("with") else { return Some(Self::default()) };
+        if effect == Some(StepEffect::None) {
+            reader.fault(
+                Code::InvalidValue,
+                item.key,
+                "a step with effect = \"none\" changes no resource and has no \"with\"",
+            );
+            return None;
+        }
+        let keys: &[&str] = match fields.get("run") {
+            Some(_) => &["revision", "expected_revision"],
+            None => &["archive", "sha256", "revision", "expected_revision", "migrations", "to"],
+        };
+        let before = reader.faults.len();
+        let with = reader.table(&item, keys)?;
+        for key in ["migrations", "to"].into_iter().filter(|key| keys.contains(key)) {
+            if let Some(item) = with.get(key) {
+                reader.not_supported(&item, "migrations of a \"postgres\" resource");
+            }
+        }
+        let mut take = |key: &str, rule: fn(&str) -> Result<(), Complaint>| {
+            let item = with.get(key).filter(|_| keys.contains(&key))?;
+            Some((item.key.clone(), reader.ruled_template(&item, inputs, rule)?))
+        };
+        let taken = Self {
+            place: Some(with.place.clone()),
+            archive: take("archive", field::archive),
+            sha256: take("sha256", field::sha256),
+            revision: take("revision", field::revision),
+            expected_revision: take("expected_revision", field::revision),
+            is_broken: false,
+        };
+        Some(Self { is_broken: reader.faults.len() > before, ..taken })
+    }
+}
+
+fn work(
+    reader: &mut Reader,
+    fields: &Fields<'_>,
+    effect: Option<StepEffect>,
+    with: Option<&With>,
+    inputs: &BTreeSet<String>,
+) -> Option<Work> {
+    if let Some(run) = fields.get("run") {
+        let arguments = reader.list(&run, 1..=MAX_ARGUMENTS)?;
+        let argv: Vec<_> = arguments.iter().map(|item| reader.template(item, inputs)).collect();
+        let argv: Vec<Template> = argv.into_iter().collect::<Option<_>>()?;
+        reader.rule(&argv[0], field::program)?;
+        return Some(Work::Command(argv));
+    }
+    if effect == Some(StepEffect::None) {
+        reader.fault(Code::MissingKey, fields.place.clone(), "a step with effect = \"none\" needs \"run\"");
+        return None;
+    }
+    let with = with.filter(|with| !with.is_broken)?;
+    let mut require = |found: &Option<Keyed>, key: &str| {
+        if found.is_none() {
+            let place = with.place.clone().unwrap_or_else(|| fields.place.clone());
+            let message = format!("a step without \"run\" deploys an archive: it needs \"with\" with \"{key}\"");
+            reader.fault(Code::MissingKey, place, message);
+        }
+        found.as_ref().map(|(_, template)| template.clone())
+    };
+    let archive = require(&with.archive, "archive");
+    let sha256 = require(&with.sha256, "sha256");
+    require(&with.revision, "revision");
+    Some(Work::Release { archive: archive?, sha256: sha256? })
+}
+
+impl Reader {
+    /// A template whose value has a rule. Where it has no gap the rule is asked at once.
+    fn ruled_template(
+        &mut self,
+        item: &Item<'_>,
+        inputs: &BTreeSet<String>,
+        rule: fn(&str) -> Result<(), Complaint>,
+    ) -> Option<Template> {
+        let template = self.template(item, inputs)?;
+        self.rule(&template, rule)?;
+        Some(template)
+    }
+
+    fn rule(&mut self, template: &Template, rule: fn(&str) -> Result<(), Complaint>) -> Option<()> {
+        match template.literal().map(|text| rule(&text)) {
+            None | Some(Ok(())) => Some(()),
+            Some(Err(complaint)) => {
+                self.complain(template.place.clone(), complaint);
+                None
+            }
+        }
+    }
+}

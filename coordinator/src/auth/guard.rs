@@ -1,0 +1,148 @@
+//! The gate before every handler.
+//!
+//! It looks a request's path up in [`super::methods`], checks what that row demands against the connection's
+//! certificate and the request's token, leaves who the caller is in the request's extensions, and bounds the time of
+//! methods that answer once. A path without a row never reaches a service.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use holdfast_common::code::Code;
+use holdfast_common::problem::Problem;
+use holdfast_net::bearer;
+use holdfast_net::peer::Peer;
+use tonic::Status;
+use tonic::body::Body;
+use tonic::codegen::Service;
+use tonic::codegen::http::{HeaderMap, Request, Response};
+use tonic::metadata::MetadataMap;
+
+use super::methods::{Answers, Demand, Method, method};
+use super::role::Permission;
+use super::secret::Hash;
+use super::token::{Standing, Token};
+use super::{DEADLINE, Operator, WallClock};
+use crate::grpc::status;
+
+/// Where tokens are looked up.
+pub trait Tokens: Send + Sync + 'static {
+    /// The token with that hash. The error's text goes to the log, never to a caller.
+    fn find(&self, hash: Hash) -> Pin<Box<dyn Future<Output = Result<Option<Token>, String>> + Send + '_>>;
+}
+
+/// The gate around `inner`.
+#[derive(Clone)]
+pub struct Guard<S> {
+    inner: S,
+    tokens: Arc<dyn Tokens>,
+    clock: WallClock,
+}
+
+impl<S> Guard<S> {
+    /// Around a service that answers every row of the table.
+    pub fn new(inner: S, tokens: Arc<dyn Tokens>, clock: WallClock) -> Self {
+        Self { inner, tokens, clock }
+    }
+}
+
+impl<S> Service<Request<Body>> for Guard<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send> + Clone + Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        // The clone takes the place of the one that was polled ready.
+        let next = self.inner.clone();
+        let mut ready = std::mem::replace(&mut self.inner, next);
+        let (tokens, clock) = (Arc::clone(&self.tokens), self.clock);
+        Box::pin(async move {
+            let Some(method) = method(request.uri().path()) else {
+                return Ok(Status::unimplemented("no such method").into_http());
+            };
+            if let Err(refused) = admit(method, &mut request, &*tokens, clock).await {
+                return Ok(refused.into_http());
+            }
+            match method.answers {
+                Answers::Streaming => ready.call(request).await,
+                Answers::Once => tokio::time::timeout(DEADLINE, ready.call(request))
+                    .await
+                    .unwrap_or_else(|_| Ok(status::of(&too_slow()).into_http())),
+            }
+        })
+    }
+}
+
+async fn admit(
+    method: &Method,
+    request: &mut Request<Body>,
+    tokens: &dyn Tokens,
+    clock: WallClock,
+) -> Result<(), Status> {
+    match method.demand {
+        Demand::Nothing => Ok(()),
+        Demand::AgentCertificate => {
+            let agent = request.extensions().get::<Peer>().and_then(|peer| peer.agent.clone());
+            let agent = agent.ok_or_else(|| status::plain(Code::NotAnAgent, Code::NotAnAgent.title()))?;
+            request.extensions_mut().insert(super::CertifiedAgent(agent));
+            Ok(())
+        }
+        Demand::Token(permission) => {
+            let operator = signed_in(presented(request.headers())?, tokens, clock).await?;
+            allowed(&operator, permission)?;
+            request.extensions_mut().insert(operator);
+            Ok(())
+        }
+    }
+}
+
+fn presented(headers: &HeaderMap) -> Result<Hash, Status> {
+    let metadata = MetadataMap::from_headers(headers.clone());
+    let text = bearer::token(&metadata).map_err(|error| status::of(&not_signed_in(&error.to_string())))?;
+    text.map(Hash::of).ok_or_else(|| status::of(&not_signed_in("a token is required")))
+}
+
+async fn signed_in(hash: Hash, tokens: &dyn Tokens, clock: WallClock) -> Result<Operator, Status> {
+    let found = tokens.find(hash).await.map_err(|error| {
+        tracing::error!(%error, "could not look a token up");
+        status::plain(Code::StoreFailed, Code::StoreFailed.title())
+    })?;
+    let token = found.ok_or_else(|| status::of(&not_signed_in("the token is not known")))?;
+    match token.standing(clock()) {
+        Standing::Valid => Ok(Operator { name: token.name, role: token.role, expires_at: token.expires_at }),
+        // The same answer as for a token that never was.
+        Standing::Revoked => Err(status::of(&not_signed_in("the token is not known"))),
+        Standing::Expired => Err(status::of(
+            &Problem::new(Code::TokenExpired, "the token has expired")
+                .so("nothing was changed")
+                .next("holdfast-coordinator token create --name NAME --role ROLE --ttl 30d"),
+        )),
+    }
+}
+
+fn allowed(operator: &Operator, permission: Permission) -> Result<(), Status> {
+    if operator.role.may(permission) {
+        return Ok(());
+    }
+    let title = format!("{} is {} and may not {}", operator.name, operator.role, permission.words());
+    Err(status::of(&Problem::new(Code::NotAllowed, title).so("nothing was changed").next("holdfast whoami")))
+}
+
+fn not_signed_in(why: &str) -> Problem {
+    Problem::new(Code::NotSignedIn, format!("not signed in: {why}")).so("nothing was changed")
+}
+
+fn too_slow() -> Problem {
+    Problem::new(Code::NoAnswer, format!("no answer within {} s", DEADLINE.as_secs()))
+        .not_known("whether the request was taken")
+        .so("repeat a submission under the same request id; look before you repeat anything else")
+}

@@ -1,0 +1,254 @@
+//! The command line of `holdfast-coordinator`.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use holdfast_common::code::{Code, ExitCode as Exit};
+use holdfast_common::id::OperatorName;
+use holdfast_common::problem::Problem;
+use holdfast_common::time::Millis;
+use holdfast_net::{telemetry, tls};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::auth::{Role, Standing};
+use crate::config::{self, Config};
+use crate::grpc::view::instant;
+use crate::serve::{self, wall};
+use crate::store::Store;
+use crate::store::sqlite::SqliteStore;
+use crate::tokens;
+
+/// The central service of Holdfast: fenced leases, permits, decisions, and what is known.
+#[derive(Debug, Parser)]
+#[command(name = "holdfast-coordinator", version)]
+struct Line {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve until SIGTERM or Ctrl-C.
+    Serve(Configured),
+    /// Read the configuration and the certificates, and say what is wrong with them.
+    CheckConfig(Configured),
+    /// Operators' tokens. Works beside a running coordinator.
+    #[command(subcommand)]
+    Token(TokenCommand),
+    /// Compute every hash and every state of the store again, from the first event.
+    Verify(Configured),
+    /// Say the version.
+    Version,
+}
+
+#[derive(Debug, Args)]
+struct Configured {
+    /// The configuration, TOML. Each key can also be given as HOLDFAST_*.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum TokenCommand {
+    /// Make a token, and show it once.
+    Create {
+        #[command(flatten)]
+        configured: Configured,
+        /// The operator it stands for.
+        #[arg(long)]
+        name: OperatorName,
+        /// `viewer` or `admin`.
+        #[arg(long)]
+        role: Role,
+        /// How long it lives, like `30d`.
+        #[arg(long, default_value = "30d")]
+        ttl: Millis,
+    },
+    /// List the tokens, without their secrets.
+    List(Configured),
+    /// Take a token back, from the next call on.
+    Revoke {
+        #[command(flatten)]
+        configured: Configured,
+        /// The operator it stands for.
+        #[arg(long)]
+        name: OperatorName,
+    },
+}
+
+/// Runs a whole command line, the program's name first. Answers on stdout, speaks on stderr.
+pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let line = match Line::try_parse_from(args) {
+        Ok(line) => line,
+        Err(error) => {
+            // Help and version are no errors and go to stdout.
+            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Done };
+            let _nobody_reads = error.print();
+            return exit_code(exit);
+        }
+    };
+    match run(line.command) {
+        Ok(()) => exit_code(Exit::Done),
+        Err(problem) => {
+            let _nobody_reads = writeln!(io::stderr(), "{problem}");
+            exit_code(problem.code.exit())
+        }
+    }
+}
+
+fn exit_code(exit: Exit) -> ExitCode {
+    ExitCode::from(exit as u8)
+}
+
+fn run(command: Command) -> Result<(), Box<Problem>> {
+    match command {
+        Command::Serve(configured) => serve_until_signal(load(&configured)?),
+        Command::CheckConfig(configured) => check(&load(&configured)?),
+        Command::Token(command) => token(command),
+        Command::Verify(configured) => verify(&load(&configured)?),
+        Command::Version => say(&format!("holdfast-coordinator {}", env!("CARGO_PKG_VERSION"))),
+    }
+}
+
+fn load(configured: &Configured) -> Result<Config, Box<Problem>> {
+    Config::load(configured.config.as_deref()).map_err(|error: config::Error| fault(Code::Config, error.to_string()))
+}
+
+fn serve_until_signal(config: Config) -> Result<(), Box<Problem>> {
+    telemetry::init(config.log.format, &config.log.filter).map_err(|error| fault(Code::Config, error.to_string()))?;
+    tls::install_default();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| fault(Code::Internal, format!("could not start the runtime: {error}")))?;
+    let served = runtime.block_on(async {
+        let shutdown = CancellationToken::new();
+        stop_on_signal(shutdown.clone())?;
+        serve::serve(config, shutdown).await
+    });
+    // What still runs was told to stop and had its time.
+    runtime.shutdown_background();
+    served.map_err(|error| fault(Code::Internal, format!("{error:#}")))
+}
+
+fn stop_on_signal(shutdown: CancellationToken) -> io::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    tokio::spawn(async move {
+        tokio::select! {
+            _signal = terminate.recv() => tracing::info!("SIGTERM"),
+            _signal = interrupt.recv() => tracing::info!("SIGINT"),
+        }
+        shutdown.cancel();
+    });
+    Ok(())
+}
+
+fn check(config: &Config) -> Result<(), Box<Problem>> {
+    tls::ServerTls::from_files(&config.tls.cert, &config.tls.key, &config.tls.client_ca)
+        .map_err(|error| fault(Code::Config, error.to_string()))?;
+    say(&format!("the configuration can be used: it would listen on {}", config.listen.address))
+}
+
+fn token(command: TokenCommand) -> Result<(), Box<Problem>> {
+    let now = wall();
+    match command {
+        TokenCommand::Create { configured, name, role, ttl } => {
+            let config = load(&configured)?;
+            serve::make_folder(&config.data_dir).map_err(|error| fault(Code::Config, error.to_string()))?;
+            let secret = tokens::create(&config.store(), &name, role, ttl, now).map_err(|error| told(&error))?;
+            let _nobody_reads = writeln!(io::stderr(), "{role} token of {name} for {ttl}; it is shown only this once:");
+            say(secret.reveal())
+        }
+        TokenCommand::List(configured) => {
+            let store = load(&configured)?.store();
+            tokens::must_exist(&store).map_err(|error| told(&error))?;
+            for token in tokens::list(&store, now).map_err(|error| told(&error))? {
+                let standing = match token.standing(now) {
+                    Standing::Valid => format!("valid until {}", instant(token.expires_at)),
+                    Standing::Expired => format!("expired {}", instant(token.expires_at)),
+                    Standing::Revoked => "revoked".to_owned(),
+                };
+                say(&format!("{}\t{}\t{standing}", token.name, token.role))?;
+            }
+            Ok(())
+        }
+        TokenCommand::Revoke { configured, name } => {
+            let store = load(&configured)?.store();
+            tokens::must_exist(&store).map_err(|error| told(&error))?;
+            tokens::revoke(&store, &name, now).map_err(|error| told(&error))?;
+            say(&format!("the token of {name} is revoked"))
+        }
+    }
+}
+
+fn told(error: &tokens::Error) -> Box<Problem> {
+    let code = match error {
+        tokens::Error::NoStore { .. } | tokens::Error::Exists(_) | tokens::Error::NotFound(_) | tokens::Error::Life => {
+            Code::Config
+        }
+        tokens::Error::Store(_) | tokens::Error::Row(_) => Code::StoreFailed,
+        tokens::Error::NoRandomness(_) => Code::Internal,
+    };
+    fault(code, chain(error))
+}
+
+fn verify(config: &Config) -> Result<(), Box<Problem>> {
+    let path = config.store();
+    tokens::must_exist(&path).map_err(|error| told(&error))?;
+    let failed = |error: &dyn std::error::Error| fault(Code::StoreFailed, chain(error));
+    let store = SqliteStore::open_beside(&path, holdfast_common::id::StoreId(uuid::Uuid::new_v4()), wall())
+        .map_err(|error| failed(&error))?;
+    let breaks = store.reader().verify().map_err(|error| failed(&error))?;
+    if breaks.is_empty() {
+        return say("every hash and every state follows from the events");
+    }
+    let told =
+        breaks.iter().take(20).map(|found| format!("{} at event {}: {}", found.target, found.sequence, found.what));
+    let title = format!("the store does not verify: {} faults", breaks.len());
+    Err(Box::new(told.fold(Problem::new(Code::StoreFailed, title), |problem, line| problem.known(line))))
+}
+
+fn fault(code: Code, title: String) -> Box<Problem> {
+    Box::new(Problem::new(code, title))
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        source = error.source();
+    }
+    text
+}
+
+fn say(line: &str) -> Result<(), Box<Problem>> {
+    writeln!(io::stdout(), "{line}").map_err(|error| fault(Code::Internal, format!("could not write: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Line::command().debug_assert();
+    }
+
+    #[test]
+    fn a_token_needs_a_role_that_exists_and_a_name_that_is_one() {
+        let parse = |words: &[&str]| Line::try_parse_from(words).is_ok();
+        assert!(parse(&["x", "token", "create", "--name", "anna", "--role", "admin", "--ttl", "30d"]));
+        assert!(!parse(&["x", "token", "create", "--name", "anna", "--role", "root"]));
+        assert!(!parse(&["x", "token", "create", "--name", "a b", "--role", "admin"]));
+        assert!(!parse(&["x", "token", "create", "--name", "anna", "--role", "admin", "--ttl", "never"]));
+    }
+}

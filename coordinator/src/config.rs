@@ -1,0 +1,238 @@
+//! The coordinator's configuration: a TOML file, each key of which `HOLDFAST_*` overrides.
+//!
+//! ```toml
+//! data_dir = "/var/lib/holdfast"
+//!
+//! [listen]
+//! address = "0.0.0.0:7443"
+//!
+//! [tls]
+//! cert = "/etc/holdfast/coordinator.pem"
+//! key = "/etc/holdfast/coordinator.key"
+//! client_ca = "/etc/holdfast/agents-ca.pem"
+//! ```
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use holdfast_common::time::Millis;
+use holdfast_net::telemetry::Format;
+use serde::Deserialize;
+
+/// All of it. A relative path is relative to the working directory.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Where the store, outputs and attachments are. Made if it is not there.
+    pub data_dir: PathBuf,
+    /// Where to listen.
+    #[serde(default)]
+    pub listen: Listen,
+    /// Certificates and keys.
+    pub tls: Tls,
+    /// Leases.
+    #[serde(default)]
+    pub lease: Lease,
+    /// Heartbeats.
+    #[serde(default)]
+    pub heartbeat: Heartbeat,
+    /// Outputs of steps.
+    #[serde(default)]
+    pub output: Output,
+    /// The log on stderr.
+    #[serde(default)]
+    pub log: Log,
+}
+
+/// Where to listen.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Listen {
+    /// Address and port. Port 0 takes a free one.
+    pub address: SocketAddr,
+    /// A file that gets the address that was taken.
+    pub address_file: Option<PathBuf>,
+}
+
+impl Default for Listen {
+    fn default() -> Self {
+        Self { address: SocketAddr::from(([127, 0, 0, 1], 7443)), address_file: None }
+    }
+}
+
+/// PEM files.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tls {
+    /// The coordinator's certificate chain.
+    pub cert: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+    /// The authority that signs agents' certificates.
+    pub client_ca: PathBuf,
+}
+
+/// Leases.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Lease {
+    /// How long after its TTL a lease lapses.
+    pub margin: Span,
+}
+
+impl Default for Lease {
+    fn default() -> Self {
+        Self { margin: Span(Millis::from_secs(2)) }
+    }
+}
+
+/// Heartbeats.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Heartbeat {
+    /// How often agents renew their leases.
+    pub interval: Span,
+}
+
+impl Default for Heartbeat {
+    fn default() -> Self {
+        Self { interval: Span(Millis::from_secs(5)) }
+    }
+}
+
+/// Outputs of steps.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Output {
+    /// Bytes kept of each output of a step.
+    pub max_bytes: u64,
+}
+
+impl Default for Output {
+    fn default() -> Self {
+        Self { max_bytes: 16 * 1024 * 1024 }
+    }
+}
+
+/// The log on stderr.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Log {
+    /// `text` or `json`.
+    pub format: Format,
+    /// Like `info` or `info,holdfast_coordinator=debug`.
+    pub filter: String,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { format: Format::Text, filter: "info".to_owned() }
+    }
+}
+
+/// A length of time, written like `30s`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Span(pub Millis);
+
+impl TryFrom<String> for Span {
+    type Error = holdfast_common::time::NotADuration;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse().map(Span)
+    }
+}
+
+/// Why a configuration can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file or a variable.
+    #[error(transparent)]
+    Load(#[from] holdfast_net::config::Error),
+    /// A value that makes no sense.
+    #[error("{key}: {why}")]
+    Value {
+        /// The key.
+        key: &'static str,
+        /// What is wrong.
+        why: &'static str,
+    },
+}
+
+impl Config {
+    /// From a file and the environment.
+    pub fn load(file: Option<&Path>) -> Result<Self, Error> {
+        let config: Self = holdfast_net::config::load(file, std::env::vars_os())?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// The store's file.
+    #[must_use]
+    pub fn store(&self) -> PathBuf {
+        self.data_dir.join("holdfast.db")
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        const LONGEST_HEARTBEAT: Millis = Millis::from_secs(3600);
+        let interval = self.heartbeat.interval.0;
+        if interval.0 == 0 || interval > LONGEST_HEARTBEAT {
+            return Err(Error::Value { key: "heartbeat.interval", why: "must be above zero and at most an hour" });
+        }
+        if self.lease.margin.0 > LONGEST_HEARTBEAT {
+            return Err(Error::Value { key: "lease.margin", why: "must be at most an hour" });
+        }
+        if self.output.max_bytes == 0 {
+            return Err(Error::Value { key: "output.max_bytes", why: "must be above zero" });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Config, String> {
+        let path = std::env::temp_dir().join(format!("holdfast-config-{}.toml", uuid::Uuid::new_v4()));
+        std::fs::write(&path, text).unwrap();
+        let read = holdfast_net::config::load::<Config>(Some(&path), []).map_err(Error::from);
+        let checked = read.and_then(|config| config.check().map(|()| config));
+        std::fs::remove_file(&path).unwrap();
+        checked.map_err(|error| error.to_string())
+    }
+
+    const LEAST: &str = "data_dir = \"/d\"\n[tls]\ncert = \"c\"\nkey = \"k\"\nclient_ca = \"a\"\n";
+
+    #[test]
+    fn the_least_is_where_the_data_and_the_certificates_are() {
+        let config = read(LEAST).expect("enough");
+        assert_eq!(config.listen.address.to_string(), "127.0.0.1:7443");
+        assert_eq!(config.heartbeat.interval, Span(Millis(5_000)));
+        assert_eq!(config.store(), Path::new("/d/holdfast.db"));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_named() {
+        for (more, named) in [
+            ("[heartbeat]\ninterval = \"0s\"", "heartbeat.interval"),
+            ("[heartbeat]\ninterval = \"often\"", "heartbeat.interval"),
+            ("[heartbeat]\nintervall = \"5s\"", "did you mean"),
+            ("[lease]\nmargin = \"2h\"", "lease.margin"),
+            ("[output]\nmax_bytes = 0", "output.max_bytes"),
+            ("[listen]\naddress = \"somewhere\"", "listen.address"),
+        ] {
+            let told = read(&format!("{LEAST}{more}\n")).expect_err(more);
+            assert!(told.contains(named), "{more}: {told}");
+        }
+    }
+
+    #[test]
+    fn every_key_has_its_variable() {
+        let names: Vec<_> = holdfast_net::config::variables::<Config>().into_iter().map(|v| v.name).collect();
+        for name in ["HOLDFAST_DATA_DIR", "HOLDFAST_LISTEN_ADDRESS", "HOLDFAST_TLS_CLIENT_CA", "HOLDFAST_LEASE_MARGIN"]
+        {
+            assert!(names.iter().any(|known| known == name), "{name} is not in {names:?}");
+        }
+    }
+}

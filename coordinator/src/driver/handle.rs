@@ -1,0 +1,114 @@
+//! How everything else in the coordinator reaches the driver.
+
+use std::sync::{Arc, mpsc};
+
+use holdfast_common::claim::Claim;
+use holdfast_common::id::{DeploymentId, TargetName};
+use holdfast_common::report::{Disposition, Report};
+use holdfast_coordinator_core::TargetState;
+use holdfast_coordinator_core::input::Speaker;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
+
+use super::inbox::{Body, Message, OrphanReport, Published};
+use super::{Asked, Error, Told};
+use crate::store::AgentRow;
+
+/// Cheap to clone.
+///
+/// A call whose future is dropped may have been taken all the same.
+#[derive(Clone)]
+pub struct Handle {
+    sender: mpsc::Sender<Message>,
+    room: Arc<Semaphore>,
+    published: Arc<Published>,
+}
+
+impl Handle {
+    pub(super) fn new(sender: mpsc::Sender<Message>, room: Arc<Semaphore>, published: Arc<Published>) -> Self {
+        Self { sender, room, published }
+    }
+
+    /// Decides, and answers once what was decided is on disk.
+    pub async fn ask(&self, target: TargetName, asked: Asked) -> Result<Told, Error> {
+        self.call(|reply| Body::Ask { target, asked: Box::new(asked), reply }).await
+    }
+
+    /// The committed state, with the last signs of life. `None` if the target was never declared, can't be read, or the
+    /// driver has stopped.
+    pub async fn state(&self, target: TargetName) -> Option<Arc<TargetState>> {
+        let (reply, answer) = oneshot::channel();
+        self.put(Body::State { target, reply }).await.ok()?;
+        answer.await.ok().flatten()
+    }
+
+    /// The target of a deployment; `None` if the store does not know it.
+    pub async fn target_of(&self, deployment: DeploymentId) -> Option<TargetName> {
+        if let Some(target) = self.published.target_of(deployment) {
+            return Some(target);
+        }
+        let (reply, answer) = oneshot::channel();
+        self.put(Body::TargetOf { deployment, reply }).await.ok()?;
+        answer.await.ok().flatten()
+    }
+
+    /// Keeps a report on a deployment that the store does not know, under its agent. Answers `Filed(UnknownAttempt)`, or
+    /// `Duplicate` if the same was kept before.
+    pub async fn file_orphan(&self, speaker: Speaker, claim: Claim, report: Report) -> Result<Disposition, Error> {
+        let report = Box::new(OrphanReport { speaker, claim, report });
+        self.call(|reply| Body::Orphan { report, reply }).await
+    }
+
+    /// Writes what is known of an agent.
+    pub async fn put_agent(&self, row: AgentRow) -> Result<(), Error> {
+        self.call(|reply| Body::Agent { row: Box::new(row), reply }).await
+    }
+
+    /// Keeps that `who` was refused `what`, and why. Dropped when the driver has more to do than it can.
+    pub fn refused(&self, who: String, what: String, why: String) {
+        if let Ok(room) = self.room.clone().try_acquire_owned() {
+            self.send(Body::Refused { who, what, why }, Some(room));
+        }
+    }
+
+    /// An agent's session has started: everything due for it is handed out again, and what waits for an agent is
+    /// assigned anew.
+    pub fn session_started(&self, speaker: Speaker) {
+        self.send(Body::SessionStarted(speaker), None);
+    }
+
+    /// Agents came, went or changed: what waits for an agent is assigned anew.
+    pub fn agents_changed(&self) {
+        self.send(Body::AgentsChanged, None);
+    }
+
+    /// The global order of the last committed event.
+    #[must_use]
+    pub fn committed(&self) -> watch::Receiver<u64> {
+        self.published.committed.subscribe()
+    }
+
+    /// Everything that was asked before is decided and committed, the store is closed, and the thread ends.
+    pub async fn stop(self) {
+        let (reply, stopped) = oneshot::channel();
+        if self.put(Body::Stop(reply)).await.is_ok() {
+            let _closed = stopped.await;
+        }
+    }
+
+    async fn call<T>(&self, body: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> Body) -> Result<T, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.put(body(reply)).await?;
+        answer.await.unwrap_or(Err(Error::Stopped))
+    }
+
+    async fn put(&self, body: Body) -> Result<(), Error> {
+        let room = self.room.clone().acquire_owned().await.map_err(|_| Error::Stopped)?;
+        self.sender.send(Message { body, _room: Some(room) }).map_err(|_| Error::Stopped)
+    }
+
+    fn send(&self, body: Body, room: Option<OwnedSemaphorePermit>) {
+        if self.sender.send(Message { body, _room: room }).is_err() {
+            tracing::debug!("the driver has stopped");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The only caller of the core: decides, commits, then speaks.
+//!
+//! ```text
+//!   Handle --messages--> Inbox --batch--> Driver::step
+//!                                           | one transaction:  decide each, apply, write
+//!                                           | commit
+//!                                           | answers           persist, then speak
+//!                                           v
+//!                                         Sessions::send        what `due` says and was not handed out yet
+//! ```
+//!
+//! One thread owns the store. It takes up to [`BATCH`] messages, decides each against the state that the ones before
+//! it left, commits once, and only then answers and hands out effects. [`Driver::step`] is a plain function, so that a
+//! simulation can call it without a thread; [`thread`] is the thin shell of production. A store that fails stops the
+//! process: nobody knows what is on disk, and the next start will read it.
+
+use std::time::Duration;
+
+use holdfast_common::id::{AgentName, ResourceName};
+use holdfast_common::spec::TargetSpec;
+use holdfast_common::time::{Millis, Wall};
+use holdfast_coordinator_core::input::Candidate;
+use holdfast_coordinator_core::{Effect, TargetState};
+
+mod asked;
+mod batch;
+mod decide;
+mod error;
+mod handle;
+mod inbox;
+mod input;
+mod serving;
+mod step;
+mod targets;
+pub mod thread;
+
+#[cfg(test)]
+mod tests;
+
+pub use asked::{Asked, Told};
+pub use error::{Error, Fatal};
+pub use handle::Handle;
+pub use inbox::{Inbox, Message, Taken, channel};
+pub use step::Driver;
+
+/// Messages that one commit covers at most.
+pub const BATCH: usize = 64;
+
+/// What sessions give to the driver. Called on the driver's thread; must not block.
+pub trait Sessions: Send + Sync {
+    /// Every agent whose labels match the selector, by name.
+    fn candidates(&self, target: &TargetSpec) -> Vec<Candidate>;
+
+    /// Connected agents that reach the resource, by name. `home` is the agent whose host holds host-bound resources.
+    fn reachable(&self, target: &TargetSpec, resource: &ResourceName, home: Option<&AgentName>) -> Vec<AgentName>;
+
+    /// Hands an effect to its agent's session, where it has one. Lost otherwise: it is still due, and comes again when
+    /// a session starts.
+    fn send(&self, state: &TargetState, effect: &Effect);
+}
+
+/// Where time comes from.
+pub trait Clock: Send {
+    /// For people.
+    fn wall(&self) -> Wall;
+
+    /// Since any fixed instant. Never goes back.
+    fn monotonic(&self) -> Duration;
+}
+
+/// One reading of a [`Clock`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// For people.
+    pub wall: Wall,
+    /// Since any fixed instant.
+    pub monotonic: Duration,
+}
+
+impl Moment {
+    /// Now.
+    #[must_use]
+    pub fn of(clock: &dyn Clock) -> Self {
+        Self { wall: clock.wall(), monotonic: clock.monotonic() }
+    }
+}
+
+/// What the driver is told once.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// How long after its TTL a lease lapses.
+    pub lease_margin: Millis,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { lease_margin: Millis::from_secs(2) }
+    }
+}

@@ -1,0 +1,395 @@
+//! One step: a batch of messages, one commit, then the answers and effects.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use holdfast_common::id::TargetName;
+use holdfast_common::report::{Disposition, FiledReason};
+use holdfast_common::time::Millis;
+use holdfast_coordinator_core::input::Speaker;
+use holdfast_coordinator_core::{Answer, Effect, Input, Now};
+use rand::RngCore;
+
+use super::batch::Batch;
+use super::decide::{Beside, Failure, Inner};
+use super::inbox::{Body, OrphanReport, Reply};
+use super::input::{Draw, Prepared};
+use super::serving::ServingClock;
+use super::targets::Targets;
+use super::{Asked, Error, Fatal, Inbox, Message, Moment, Sessions, Settings, Told};
+use crate::bugs::{self, Bug};
+use crate::crash::{CrashPoint, reached};
+use crate::store::{self, RefusalRow, Store, Transaction};
+
+/// Targets that one step wakes at most.
+const WOKEN: usize = 256;
+/// Assignments of one target that one step tries at most.
+const ASSIGNMENTS: usize = 4;
+/// A target that wants to be woken at once again waits at least so long.
+const PAUSE: Millis = Millis(10);
+
+/// Owns the store. See the module.
+pub struct Driver<S: Store> {
+    store: S,
+    inner: Inner,
+    /// Targets whose effects were not looked at since they were loaded.
+    unseen: BTreeSet<TargetName>,
+    lease_margin: Millis,
+    broken: bool,
+}
+
+impl<S: Store> Driver<S> {
+    /// Begins a new run on the store and loads every target on which something is current or waits.
+    ///
+    /// `random` gives identities and jitter. A target that can't be read is left out and logged: it answers with its
+    /// error when it is asked.
+    pub fn open(
+        mut store: S,
+        sessions: Arc<dyn Sessions>,
+        random: Box<dyn RngCore + Send>,
+        settings: Settings,
+        inbox: &Inbox,
+        now: Moment,
+    ) -> Result<Self, store::Error> {
+        let mut tx = store.begin()?;
+        let start = tx.start_run(now.wall)?;
+        tx.commit()?;
+        let clock = ServingClock::new(start, now);
+        let core_now = core_now(&store, &clock, now, settings.lease_margin);
+        let inner = Inner {
+            targets: Targets::default(),
+            sessions,
+            draw: Draw::new(random),
+            clock,
+            now: core_now,
+            published: inbox.published.clone(),
+        };
+        #[cfg(feature = "bugs")]
+        bugs::forward(|name| holdfast_coordinator_core::bugs::set(holdfast_coordinator_core::bugs::Bug::parse(name)));
+        let mut driver =
+            Self { store, inner, unseen: BTreeSet::new(), lease_margin: settings.lease_margin, broken: false };
+        driver.load_busy()?;
+        let newest = driver.store.reader().newest()?;
+        driver.inner.published.committed.send_replace(newest.0);
+        Ok(driver)
+    }
+
+    fn load_busy(&mut self) -> Result<(), store::Error> {
+        let Self { store, inner, unseen, .. } = self;
+        let mut tx = store.begin()?;
+        for name in tx.busy_targets()? {
+            match inner.targets.load(&mut tx, &name, inner.now) {
+                Ok(_) => {}
+                Err(error) if error.is_contained() => {
+                    tracing::error!(target_name = %name, %error, "a target can't be read: nothing is granted on it");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        unseen.extend(inner.targets.names().cloned());
+        let mut live = inner.published.live.write().unwrap_or_else(PoisonError::into_inner);
+        for name in inner.targets.names() {
+            let Some(target) = inner.targets.get(name) else { continue };
+            let deployments = target.state.current.iter().chain(&target.state.queue);
+            live.extend(deployments.map(|deployment| (deployment.id, name.clone())));
+        }
+        Ok(())
+    }
+
+    /// Does what the messages ask and what time asks, commits it, then answers and hands out what is due.
+    ///
+    /// After an error nothing is known of what is on disk: every later step fails too, and the process should stop.
+    pub fn step(&mut self, messages: Vec<Message>, now: Moment) -> Result<(), Fatal> {
+        if self.broken {
+            let source = "an earlier step failed".into();
+            return Err(Fatal(store::Error::Failed { doing: "go on", source }));
+        }
+        self.inner.clock.advance(now);
+        self.inner.now = core_now(&self.store, &self.inner.clock, now, self.lease_margin);
+        let result = self.run(messages);
+        self.broken = result.is_err();
+        result
+    }
+
+    fn run(&mut self, messages: Vec<Message>) -> Result<(), Fatal> {
+        let Self { store, inner, unseen, .. } = self;
+        let mut batch = Batch::touching(std::mem::take(unseen));
+        let mut tx = store.begin().map_err(Fatal)?;
+        for message in messages {
+            inner.take(&mut tx, &mut batch, message)?;
+        }
+        inner.wake(&mut tx, &mut batch)?;
+        inner.assign(&mut tx, &mut batch)?;
+        if bugs::on(Bug::ReplyBeforeCommit) {
+            batch.say_all();
+        }
+        if bugs::on(Bug::SendBeforeCommit) {
+            inner.hand_out(&batch);
+        }
+        inner.finish(tx, &batch)?;
+        inner.publish(&batch);
+        batch.say_all();
+        inner.hand_out(&batch);
+        Ok(())
+    }
+
+    /// How long the next step can wait for messages. `None` for ever.
+    #[must_use]
+    pub fn wait(&self) -> Option<Duration> {
+        if !self.unseen.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        let next = self.inner.targets.next_wakeup()?;
+        let until = Duration::from(next.since(self.inner.clock.now()));
+        Some(until.min(self.inner.clock.write_in()))
+    }
+
+    /// Writes how long this run has served. To be called before the driver is dropped in order.
+    pub fn close(&mut self, now: Moment) -> Result<(), Fatal> {
+        self.inner.clock.advance(now);
+        let mut tx = self.store.begin().map_err(Fatal)?;
+        tx.serve(self.inner.clock.run(), self.inner.clock.served()).map_err(Fatal)?;
+        tx.commit().map_err(Fatal)
+    }
+}
+
+fn core_now(store: &impl Store, clock: &ServingClock, now: Moment, lease_margin: Millis) -> Now {
+    Now { wall: now.wall, serving: clock.now(), run: clock.run(), epoch: store.identity().epoch, lease_margin }
+}
+
+impl Inner {
+    fn take(&mut self, tx: &mut impl Transaction, batch: &mut Batch, message: Message) -> Result<(), Fatal> {
+        match message.body {
+            Body::Ask { target, asked, reply } => self.ask(tx, batch, &target, *asked, reply)?,
+            Body::State { target, reply } => {
+                let loaded = self.targets.load(tx, &target, self.now).map(|target| target.map(|it| it.state.clone()));
+                let state = Failure::contain(loaded.map_err(Failure::from))?.ok().flatten();
+                batch.answer(move || drop(reply.send(state)));
+            }
+            Body::TargetOf { deployment, reply } => {
+                let target = Failure::contain(tx.target_of(deployment).map_err(Failure::from))?.ok().flatten();
+                batch.answer(move || drop(reply.send(target)));
+            }
+            Body::Orphan { report, reply } => self.orphan(tx, batch, *report, reply)?,
+            Body::Agent { row, reply } => {
+                let result = Failure::contain(tx.put_agent(&row).map_err(Failure::from))?;
+                batch.wrote |= result.is_ok();
+                batch.answer(move || drop(reply.send(result)));
+            }
+            Body::Refused { who, what, why } => self.refused(tx, batch, who, what, why)?,
+            Body::SessionStarted(speaker) => self.session_started(batch, &speaker),
+            Body::AgentsChanged => self.assign_anew(batch),
+            Body::Stop(_) => {}
+        }
+        Ok(())
+    }
+
+    fn ask(
+        &mut self,
+        tx: &mut impl Transaction,
+        batch: &mut Batch,
+        target: &TargetName,
+        asked: Asked,
+        reply: Reply<Told>,
+    ) -> Result<(), Fatal> {
+        let operator = asked.by_operator().map(|(what, by)| (what, by.to_string()));
+        let result = Failure::contain(self.ask_or_fail(tx, batch, target, asked))?;
+        if let (Some((what, by)), Err(error)) = (operator, &result) {
+            self.refused(tx, batch, by, format!("{what} {target}"), error.to_string())?;
+        }
+        batch.answer(move || drop(reply.send(result)));
+        Ok(())
+    }
+
+    fn ask_or_fail(
+        &mut self,
+        tx: &mut impl Transaction,
+        batch: &mut Batch,
+        target: &TargetName,
+        asked: Asked,
+    ) -> Result<Told, Failure> {
+        let about = asked.deployment();
+        match self.prepare(tx, target, asked)? {
+            Prepared::Told(told) => Ok(told),
+            Prepared::Decide(prepared) => {
+                let (input, beside) = *prepared;
+                let answer = self.decide(tx, batch, target, &input, &beside)?;
+                let answer = self.keep_unknown(tx, batch, answer, &beside)?;
+                let deployment = beside.submission.map(|(deployment, _)| deployment).or(about);
+                Ok(Told { answer, deployment, existed: false })
+            }
+        }
+    }
+
+    /// A report on an attempt that is not the speaker's is kept with no deployment, but kept.
+    fn keep_unknown(
+        &mut self,
+        tx: &mut impl Transaction,
+        batch: &mut Batch,
+        answer: Answer,
+        beside: &Beside,
+    ) -> Result<Answer, Failure> {
+        let unknown = answer == Answer::Answered(Disposition::Filed(FiledReason::UnknownAttempt));
+        let Some((speaker, claim, report)) = beside.report.as_ref().filter(|_| unknown) else { return Ok(answer) };
+        let report = OrphanReport { speaker: speaker.clone(), claim: *claim, report: report.clone() };
+        self.keep_orphan(tx, batch, report).map(Answer::Answered)
+    }
+
+    fn keep_orphan(
+        &mut self,
+        tx: &mut impl Transaction,
+        batch: &mut Batch,
+        report: OrphanReport,
+    ) -> Result<Disposition, Failure> {
+        let OrphanReport { speaker: Speaker { agent, incarnation }, claim, report } = report;
+        let new = tx.keep_orphan(&store::orphan(agent, incarnation, claim, report, self.now.wall))?;
+        batch.wrote |= new;
+        Ok(if new { Disposition::Filed(FiledReason::UnknownAttempt) } else { Disposition::Duplicate })
+    }
+
+    fn orphan(
+        &mut self,
+        tx: &mut impl Transaction,
+        batch: &mut Batch,
+        report: OrphanReport,
+        reply: Reply<Disposition>,
+    ) -> Result<(), Fatal> {
+        let answer = Failure::contain(self.keep_orphan(tx, batch, report))?;
+        batch.answer(move || drop(reply.send(answer)));
+        Ok(())
+    }
+
+    fn refused(
+        &mut self,
+        tx: &mut impl Transaction,
+        batch: &mut Batch,
+        who: String,
+        what: String,
+        why: String,
+    ) -> Result<(), Fatal> {
+        let row = RefusalRow { who, what, why, at: self.now.wall };
+        let kept: Result<(), Error> = Failure::contain(tx.keep_refusal(&row).map_err(Failure::from))?;
+        batch.wrote |= kept.is_ok();
+        Ok(())
+    }
+
+    /// Nothing that was handed to an earlier session of that agent counts any more.
+    fn session_started(&mut self, batch: &mut Batch, speaker: &Speaker) {
+        if !bugs::on(Bug::SendOnlyOnce) {
+            self.forget_sent(batch, |effect| addressee(effect) == Some(speaker.agent.as_str()));
+        }
+        self.assign_anew(batch);
+    }
+
+    fn assign_anew(&mut self, batch: &mut Batch) {
+        self.forget_sent(batch, |effect| addressee(effect).is_none());
+    }
+
+    fn forget_sent(&mut self, batch: &mut Batch, which: impl Fn(&Effect) -> bool) {
+        let names: Vec<TargetName> = self.targets.names().cloned().collect();
+        for name in names {
+            let Some(target) = self.targets.get_mut(&name) else { continue };
+            let before = target.sent.len();
+            target.sent.retain(|effect| !which(effect));
+            if target.sent.len() != before {
+                batch.touched.insert(name);
+            }
+        }
+    }
+
+    /// Time has passed for some targets.
+    fn wake(&mut self, tx: &mut impl Transaction, batch: &mut Batch) -> Result<(), Fatal> {
+        for name in self.targets.due_by(self.now.serving, WOKEN) {
+            let input = Input::Tick { jitter: self.draw.jitter() };
+            let before = self.targets.get(&name).map(|target| target.state.sequence);
+            let _logged = Failure::contain(self.decide(tx, batch, &name, &input, &Beside::default()))?;
+            let after = self.targets.get(&name).map(|target| target.state.sequence);
+            self.targets.reschedule(&name, self.now);
+            self.do_not_spin(&name, before != after);
+            batch.touched.insert(name);
+        }
+        Ok(())
+    }
+
+    /// An instant that has passed and brought nothing will bring nothing until the state changes.
+    fn do_not_spin(&mut self, name: &TargetName, moved: bool) {
+        if self.targets.wakeup_of(name).is_some_and(|at| at <= self.now.serving) {
+            let again = moved.then(|| self.now.serving.after(PAUSE));
+            self.targets.wake_at(name, again);
+        }
+    }
+
+    /// Gives what waits for an agent to one.
+    fn assign(&mut self, tx: &mut impl Transaction, batch: &mut Batch) -> Result<(), Fatal> {
+        for name in batch.touched.clone() {
+            for _round in 0..ASSIGNMENTS {
+                let Some(target) = self.targets.get_mut(&name) else { break };
+                let Some(effect) = target.unsent(self.now).into_iter().find(|effect| addressee(effect).is_none())
+                else {
+                    break;
+                };
+                target.sent.insert(effect);
+                let candidates = self.sessions.candidates(&target.state.spec);
+                let input = Input::Assign { candidates, attempt: self.draw.attempt() };
+                let _logged = Failure::contain(self.decide(tx, batch, &name, &input, &Beside::default()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Commits what is to be committed.
+    fn finish(&mut self, mut tx: impl Transaction, batch: &Batch) -> Result<(), Fatal> {
+        let served_is_due = self.targets.next_wakeup().is_some() && self.clock.write_in().is_zero();
+        if !batch.wrote && !served_is_due {
+            return Ok(());
+        }
+        if !bugs::on(Bug::ForgetServedTime) {
+            tx.serve(self.clock.run(), self.clock.served()).map_err(Fatal)?;
+        }
+        batch.before_commit();
+        tx.commit().map_err(Fatal)?;
+        batch.after_commit();
+        self.clock.mark_written();
+        Ok(())
+    }
+
+    fn publish(&self, batch: &Batch) {
+        if !batch.begun.is_empty() || !batch.ended.is_empty() {
+            let mut live = self.published.live.write().unwrap_or_else(PoisonError::into_inner);
+            live.extend(batch.begun.iter().cloned());
+            for ended in &batch.ended {
+                live.remove(ended);
+            }
+        }
+        if let Some(newest) = batch.newest {
+            self.published.committed.send_replace(newest.0);
+        }
+    }
+
+    /// Hands out what is due now and was not handed out before.
+    fn hand_out(&mut self, batch: &Batch) {
+        for name in &batch.touched {
+            let Some(target) = self.targets.get_mut(name) else { continue };
+            for effect in target.unsent(self.now) {
+                if addressee(&effect).is_none() {
+                    continue;
+                }
+                reached(CrashPoint::BeforeSend);
+                self.sessions.send(&target.state, &effect);
+                reached(CrashPoint::AfterSend);
+                target.sent.insert(effect);
+            }
+        }
+    }
+}
+
+/// The agent that an effect goes to; `None` for what the driver does itself.
+fn addressee(effect: &Effect) -> Option<&str> {
+    match effect {
+        Effect::Assign { .. } => None,
+        Effect::Offer { agent, .. } | Effect::Cancel { agent, .. } | Effect::Inquire { agent, .. } => {
+            Some(agent.as_str())
+        }
+    }
+}

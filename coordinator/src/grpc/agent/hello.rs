@@ -1,0 +1,90 @@
+//! The first word of a session, and what follows from it.
+
+use holdfast_common::code::Code;
+use holdfast_common::id::{AgentName, SessionId};
+use holdfast_coordinator_core::input::Speaker;
+use holdfast_proto::convert::{self, Hello, Position, duration_to_wire, position_to_wire};
+use holdfast_proto::{PROTOCOL_VERSION, v1};
+use uuid::Uuid;
+
+use super::held;
+use super::session::{End, Session};
+use crate::auth::Secret;
+use crate::grpc::shared::Shared;
+use crate::sessions::{Attached, Profile};
+use crate::store::AgentRow;
+
+/// A session that has begun.
+pub(super) struct Greeted {
+    pub(super) attached: Attached,
+    pub(super) speaker: Speaker,
+}
+
+/// A whole Hello of a version that this coordinator speaks.
+pub(super) fn read(first: v1::ConnectRequest) -> Result<Hello, End> {
+    let Some(v1::connect_request::Message::Hello(hello)) = first.message else {
+        return Err(End::new(Code::InvalidMessage, "field `message`: the first message of a session is a Hello"));
+    };
+    if !hello.protocol_versions.contains(&PROTOCOL_VERSION) {
+        let detail = format!(
+            "the agent speaks protocol {:?}, this coordinator speaks {PROTOCOL_VERSION}",
+            hello.protocol_versions.iter().take(16).collect::<Vec<_>>()
+        );
+        return Err(End::new(Code::ProtocolVersion, detail));
+    }
+    Ok(convert::hello_from_wire(hello)?)
+}
+
+/// Welcomes the agent and begins its session. An older session of the agent ends.
+pub(super) fn greet(shared: &Shared, agent: &AgentName, fingerprint: &str, hello: &Hello) -> Result<Greeted, End> {
+    let token = Secret::generate().map_err(|error| End::new(Code::Internal, error.to_string()))?;
+    let position = position(shared);
+    if let Some(seen) = hello.seen {
+        compare(agent, seen, position);
+    }
+    let session = SessionId(Uuid::new_v4());
+    let welcome = v1::Welcome {
+        protocol_version: PROTOCOL_VERSION,
+        session: session.to_string(),
+        session_token: token.reveal().to_owned(),
+        position: Some(position_to_wire(position)),
+        heartbeat_interval: Some(duration_to_wire(shared.limits.heartbeat_interval)),
+        agent: agent.to_string(),
+        max_text_bytes: shared.limits.max_text_bytes,
+        max_log_bytes: shared.limits.max_log_bytes,
+    };
+    tracing::debug!(%agent, fingerprint, incarnation = %hello.incarnation, journal = hello.journal_sequence, "hello");
+    let attached = shared.directory.attach(agent, Profile::from(hello), session, welcome, shared.now());
+    Ok(Greeted { attached, speaker: Speaker { agent: agent.clone(), incarnation: hello.incarnation } })
+}
+
+/// What is kept of the agent, what is due to it, and what its journal says.
+pub(super) async fn settle(session: &Session, fingerprint: &str, hello: &Hello) {
+    let shared = &session.shared;
+    let row = AgentRow {
+        name: session.speaker.agent.clone(),
+        fingerprint: fingerprint.to_owned(),
+        incarnation: hello.incarnation,
+        labels: hello.labels.clone(),
+        last_heard: shared.now(),
+    };
+    if let Err(error) = shared.driver.put_agent(row).await {
+        tracing::warn!(agent = %session.speaker.agent, %error, "could not keep what is known of an agent");
+    }
+    held::answer(session, &hello.held).await;
+    shared.driver.session_started(session.speaker.clone());
+}
+
+/// How far this coordinator's store has come.
+pub(crate) fn position(shared: &Shared) -> Position {
+    let commit = *shared.driver.committed().borrow();
+    Position { store: shared.identity.store, epoch: shared.identity.epoch, commit }
+}
+
+fn compare(agent: &AgentName, seen: Position, own: Position) {
+    if seen.store != own.store {
+        tracing::warn!(%agent, seen = %seen.store, own = %own.store, "an agent comes from another store");
+    } else if (seen.epoch, seen.commit) > (own.epoch, own.commit) {
+        tracing::error!(%agent, ?seen, ?own, "an agent has seen this store further than it is: was it restored?");
+    }
+}

@@ -1,0 +1,71 @@
+//! `AgentService`: sessions, and the outputs of steps.
+//!
+//! An agent is who its certificate says. Each id in a message is joined with that identity before anything follows
+//! from it: here by the [`Speaker`](holdfast_coordinator_core::input::Speaker) that the core checks every claim
+//! against, and by the attempt's agent where outputs are stored.
+
+mod held;
+mod hello;
+mod message;
+mod session;
+mod upload;
+
+use holdfast_net::peer::Peer;
+use holdfast_proto::v1;
+use holdfast_proto::v1::agent_service_server::AgentService;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status, Streaming};
+
+use super::shared::Shared;
+use crate::auth::{CertifiedAgent, caller};
+
+/// The service.
+#[derive(Clone)]
+pub struct Agents {
+    shared: Shared,
+}
+
+impl Agents {
+    /// Over what every handler works with.
+    #[must_use]
+    pub fn new(shared: Shared) -> Self {
+        Self { shared }
+    }
+}
+
+#[tonic::async_trait]
+impl AgentService for Agents {
+    type ConnectStream = ReceiverStream<Result<v1::ConnectResponse, Status>>;
+    type UploadLogStream = ReceiverStream<Result<v1::UploadLogResponse, Status>>;
+
+    async fn connect(
+        &self,
+        request: Request<Streaming<v1::ConnectRequest>>,
+    ) -> Result<Response<Self::ConnectStream>, Status> {
+        let CertifiedAgent(name) = caller(&request)?;
+        let fingerprint = request.extensions().get::<Peer>().and_then(|peer| peer.fingerprint.clone());
+        let (answers, stream) = mpsc::channel(1);
+        let connection = session::Connection {
+            shared: self.shared.clone(),
+            agent: name,
+            fingerprint: fingerprint.unwrap_or_default(),
+            incoming: request.into_inner(),
+            answers,
+        };
+        // The answer's headers leave at once: a client may wait for them before it says its Hello.
+        tokio::spawn(connection.run());
+        Ok(Response::new(ReceiverStream::new(stream)))
+    }
+
+    async fn upload_log(
+        &self,
+        request: Request<Streaming<v1::UploadLogRequest>>,
+    ) -> Result<Response<Self::UploadLogStream>, Status> {
+        let CertifiedAgent(name) = caller(&request)?;
+        let (answers, stream) = mpsc::channel(4);
+        let upload = upload::Upload::new(self.shared.clone(), name);
+        tokio::spawn(upload.run(request.into_inner(), answers));
+        Ok(Response::new(ReceiverStream::new(stream)))
+    }
+}

@@ -1,0 +1,177 @@
+//! One session, from its Hello to its end.
+
+use std::time::Duration;
+
+use holdfast_common::code::Code;
+use holdfast_common::id::{AgentName, SessionId};
+use holdfast_coordinator_core::input::Speaker;
+use holdfast_proto::v1;
+use holdfast_proto::v1::connect_response::Message;
+use tokio::sync::mpsc;
+use tonic::{Status, Streaming};
+
+use super::hello::{self, Greeted};
+use super::message;
+use crate::grpc::shared::Shared;
+use crate::sessions::Outgoing;
+
+/// Longest wait for the first message.
+const HELLO_WITHIN: Duration = Duration::from_secs(10);
+
+/// Longest time that an agent has to read what is still queued for it when its session is over.
+const DRAIN_WITHIN: Duration = Duration::from_secs(5);
+
+/// A stream that has not said its Hello.
+pub(super) struct Connection {
+    pub(super) shared: Shared,
+    pub(super) agent: AgentName,
+    pub(super) fingerprint: String,
+    pub(super) incoming: Streaming<v1::ConnectRequest>,
+    pub(super) answers: mpsc::Sender<Result<v1::ConnectResponse, Status>>,
+}
+
+/// Why a session ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct End {
+    /// Its stable code.
+    pub(super) code: Code,
+    /// For people.
+    pub(super) detail: String,
+}
+
+impl End {
+    pub(super) fn new(code: Code, detail: impl Into<String>) -> Self {
+        Self { code, detail: detail.into() }
+    }
+}
+
+impl From<holdfast_proto::convert::Invalid> for End {
+    fn from(why: holdfast_proto::convert::Invalid) -> Self {
+        Self::new(Code::InvalidMessage, why.to_string())
+    }
+}
+
+/// A session under way, as the handlers of its messages see it.
+pub(super) struct Session {
+    pub(super) shared: Shared,
+    pub(super) speaker: Speaker,
+    pub(super) id: SessionId,
+    pub(super) outgoing: Outgoing,
+    pub(super) signs: message::Signs,
+}
+
+impl Connection {
+    pub(super) async fn run(mut self) {
+        match self.first().await {
+            Ok(Some(hello)) => self.serve(hello).await,
+            Ok(None) => {}
+            Err(end) => {
+                tracing::info!(agent = %self.agent, code = %end.code, detail = %end.detail, "a session was refused");
+                let bye = v1::Bye { code: end.code.to_string(), detail: end.detail };
+                let _gone = self.answers.send(Ok(v1::ConnectResponse { message: Some(Message::Bye(bye)) })).await;
+            }
+        }
+    }
+
+    /// The first message, which must be a Hello that this version can answer.
+    async fn first(&mut self) -> Result<Option<holdfast_proto::convert::Hello>, End> {
+        let first = tokio::select! {
+            () = self.shared.stop.cancelled() => return Err(stopping()),
+            first = tokio::time::timeout(HELLO_WITHIN, self.incoming.message()) => first,
+        };
+        match first {
+            Err(_) => Err(End::new(Code::InvalidMessage, format!("no Hello within {} s", HELLO_WITHIN.as_secs()))),
+            Ok(Err(status)) => Err(unreadable(&status)),
+            Ok(Ok(None)) => Ok(None),
+            Ok(Ok(Some(first))) => hello::read(first).map(Some),
+        }
+    }
+
+    async fn serve(self, hello: holdfast_proto::convert::Hello) {
+        let Connection { shared, agent, fingerprint, mut incoming, answers } = self;
+        let Greeted { attached, speaker } = match hello::greet(&shared, &agent, &fingerprint, &hello) {
+            Ok(greeted) => greeted,
+            Err(end) => {
+                tracing::error!(%agent, detail = %end.detail, "could not greet an agent");
+                return;
+            }
+        };
+        tracing::info!(%agent, session = %attached.session, "an agent is in contact");
+        let mut pump = tokio::spawn(pump(attached.messages, answers.clone()));
+        let mut session = Session {
+            shared: shared.clone(),
+            speaker: speaker.clone(),
+            id: attached.session,
+            outgoing: attached.outgoing,
+            signs: message::Signs::default(),
+        };
+        hello::settle(&session, &fingerprint, &hello).await;
+        if let Some(end) = session.listen(&mut incoming, &answers).await {
+            tracing::info!(%agent, code = %end.code, detail = %end.detail, "a session ends");
+            session.outgoing.bye(end.code, &end.detail);
+        }
+        let was_current = shared.directory.detach(&agent, session.id, shared.now());
+        drop(session);
+        if was_current {
+            tracing::info!(%agent, "an agent is out of contact");
+            shared.driver.agents_changed();
+        }
+        if tokio::time::timeout(DRAIN_WITHIN, &mut pump).await.is_err() {
+            pump.abort();
+        }
+    }
+}
+
+impl Session {
+    /// Until either side ends it. What is answered is why, where the agent is to be told.
+    async fn listen(
+        &mut self,
+        incoming: &mut Streaming<v1::ConnectRequest>,
+        answers: &mpsc::Sender<Result<v1::ConnectResponse, Status>>,
+    ) -> Option<End> {
+        let stop = self.shared.stop.clone();
+        let outgoing = self.outgoing.clone();
+        loop {
+            let message = tokio::select! {
+                () = stop.cancelled() => return Some(stopping()),
+                () = outgoing.over() => return None,
+                () = answers.closed() => return None,
+                message = incoming.message() => message,
+            };
+            match message {
+                Ok(Some(message)) => match message::take(self, message).await {
+                    Ok(message::Next::GoOn) => {}
+                    Ok(message::Next::Detach) => return None,
+                    Err(end) => return Some(end),
+                },
+                Ok(None) => return None,
+                Err(status) => return lost_or_unreadable(&status),
+            }
+        }
+    }
+}
+
+async fn pump(
+    mut messages: mpsc::Receiver<v1::ConnectResponse>,
+    answers: mpsc::Sender<Result<v1::ConnectResponse, Status>>,
+) {
+    while let Some(message) = messages.recv().await {
+        if answers.send(Ok(message)).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn stopping() -> End {
+    End::new(Code::NotServing, "the coordinator is stopping")
+}
+
+/// A frame that does not decode is the agent's fault and is told; a connection that broke is nobody's.
+fn lost_or_unreadable(status: &Status) -> Option<End> {
+    use tonic::Code::{Internal, InvalidArgument, OutOfRange, ResourceExhausted};
+    matches!(status.code(), Internal | InvalidArgument | OutOfRange | ResourceExhausted).then(|| unreadable(status))
+}
+
+fn unreadable(status: &Status) -> End {
+    End::new(Code::InvalidMessage, format!("a message could not be read: {}", status.message()))
+}

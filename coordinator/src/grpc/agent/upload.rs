@@ -1,0 +1,153 @@
+//! The outputs of steps, on streams of their own.
+
+use std::collections::BTreeSet;
+
+use holdfast_common::claim::Claim;
+use holdfast_common::code::Code;
+use holdfast_common::id::{AgentName, StepName};
+use holdfast_common::problem::Problem;
+use holdfast_coordinator_core::input::Speaker;
+use holdfast_proto::convert::{Invalid, claim_from_wire, claim_to_wire, parsed};
+use holdfast_proto::v1;
+use tokio::sync::mpsc;
+use tonic::{Status, Streaming};
+
+use super::message::Signs;
+use crate::driver::Asked;
+use crate::grpc::shared::Shared;
+use crate::grpc::{refused, status};
+use crate::logs::{Channel, Chunk, Stream};
+
+/// Pairs of claim and step that a stream remembers to be its agent's own.
+const MAX_CHECKED: usize = 1024;
+
+pub(super) struct Upload {
+    shared: Shared,
+    agent: AgentName,
+    own: BTreeSet<(Claim, StepName)>,
+    signs: Signs,
+}
+
+impl Upload {
+    pub(super) fn new(shared: Shared, agent: AgentName) -> Self {
+        Self { shared, agent, own: BTreeSet::new(), signs: Signs::default() }
+    }
+
+    /// Until the agent has no more, or sends what can't be taken.
+    pub(super) async fn run(
+        mut self,
+        mut incoming: Streaming<v1::UploadLogRequest>,
+        answers: mpsc::Sender<Result<v1::UploadLogResponse, Status>>,
+    ) {
+        let stop = self.shared.stop.clone();
+        loop {
+            let request = tokio::select! {
+                () = stop.cancelled() => return,
+                () = answers.closed() => return,
+                request = incoming.message() => request,
+            };
+            let answer = match request {
+                Ok(Some(request)) => self.take(request).await,
+                Ok(None) => return,
+                Err(status) => Err(status),
+            };
+            let over = answer.is_err();
+            if answers.send(answer).await.is_err() || over {
+                return;
+            }
+        }
+    }
+
+    async fn take(&mut self, request: v1::UploadLogRequest) -> Result<v1::UploadLogResponse, Status> {
+        let (claim, stream, chunk) = read(request).map_err(|why| status::invalid(&why))?;
+        self.check(claim, &stream.step).await?;
+        self.sign_of_life(claim).await;
+        let logs = self.shared.logs.clone();
+        let kept = stream.clone();
+        let next_offset = tokio::task::spawn_blocking(move || logs.append(&kept, &chunk))
+            .await
+            .map_err(|error| failed(&error))?
+            .map_err(|error| failed(&error))?;
+        Ok(v1::UploadLogResponse {
+            claim: Some(claim_to_wire(claim)),
+            step: stream.step.to_string(),
+            stream: channel_to_wire(stream.channel) as i32,
+            next_offset,
+        })
+    }
+
+    /// Only the agent that the attempt was leased to may speak of it, under its fence, of a step that it has. Everything
+    /// else gets the answer of what does not exist.
+    async fn check(&mut self, claim: Claim, step: &StepName) -> Result<(), Status> {
+        let key = (claim, step.clone());
+        if self.own.contains(&key) {
+            return Ok(());
+        }
+        let (agent, step) = (self.agent.clone(), step.clone());
+        let is_own = self.shared.reader.run(move |reader| {
+            let Some(row) = reader.deployment(claim.deployment)? else { return Ok(false) };
+            let attempt = row.record.attempts.iter().find(|attempt| attempt.id == claim.attempt);
+            let leased = attempt.is_some_and(|attempt| attempt.agent == agent && attempt.fence == claim.fence);
+            Ok(leased && row.record.spec.steps.iter().any(|spec| spec.name == step))
+        });
+        if is_own.await.map_err(|error| refused::by_store(&error))? {
+            if self.own.len() >= MAX_CHECKED {
+                self.own.clear();
+            }
+            self.own.insert(key);
+            return Ok(());
+        }
+        self.audit(claim);
+        Err(status::of(&Problem::new(Code::DeploymentNotFound, "no such attempt").so("nothing was stored")))
+    }
+
+    async fn sign_of_life(&mut self, claim: Claim) {
+        let Some(incarnation) = self.shared.directory.last_incarnation(&self.agent) else { return };
+        if !self.signs.due(claim.attempt) {
+            return;
+        }
+        let Some(target) = self.shared.driver.target_of(claim.deployment).await else { return };
+        let speaker = Speaker { agent: self.agent.clone(), incarnation };
+        if let Err(error) = self.shared.driver.ask(target, Asked::Heard { speaker, claim }).await {
+            tracing::debug!(agent = %self.agent, %error, "a sign of life was not taken");
+        }
+    }
+
+    fn audit(&self, claim: Claim) {
+        tracing::warn!(agent = %self.agent, attempt = %claim.attempt, "an output of an attempt that is not the agent's");
+        self.shared.driver.refused(
+            format!("agent {}", self.agent),
+            format!("output of attempt {} of {} under fence {}", claim.attempt, claim.deployment, claim.fence),
+            "no such attempt of this agent".to_owned(),
+        );
+    }
+}
+
+fn read(request: v1::UploadLogRequest) -> Result<(Claim, Stream, Chunk), Invalid> {
+    let claim = claim_from_wire(request.claim)?;
+    let step: StepName = parsed("step", &request.step)?;
+    let channel = match v1::LogStream::try_from(request.stream).unwrap_or(v1::LogStream::Unspecified) {
+        v1::LogStream::Stdout => Channel::Stdout,
+        v1::LogStream::Stderr => Channel::Stderr,
+        v1::LogStream::Unspecified => {
+            return Err(Invalid::Enum { field: "stream", kind: "LogStream", number: request.stream });
+        }
+    };
+    if i64::try_from(request.offset).is_err() {
+        return Err(Invalid::Range { field: "offset", problem: "larger than any output" });
+    }
+    let chunk = Chunk { offset: request.offset, data: request.data, cut: request.cut, last: request.last };
+    Ok((claim, Stream { attempt: claim.attempt, step, channel }, chunk))
+}
+
+fn channel_to_wire(channel: Channel) -> v1::LogStream {
+    match channel {
+        Channel::Stdout => v1::LogStream::Stdout,
+        Channel::Stderr => v1::LogStream::Stderr,
+    }
+}
+
+fn failed(error: &dyn std::error::Error) -> Status {
+    tracing::error!(%error, "could not keep an output");
+    status::plain(Code::StoreFailed, "the output could not be stored")
+}

@@ -1,0 +1,12 @@
+//! The services on the wire. Thin: they translate, ask the driver, and translate back.
+
+pub mod agent;
+pub mod operator;
+mod refused;
+pub mod shared;
+pub mod status;
+pub mod view;
+
+pub use agent::Agents;
+pub use operator::Operators;
+pub use shared::{Limits, Shared};

@@ -1,0 +1,74 @@
+//! Putting a person's word on record, for ever as one.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+use holdfast_common::code::Code;
+use holdfast_common::recovery::{Attestation, AttestedRunner, AttestedTarget};
+use holdfast_common::spec::hex;
+use holdfast_coordinator_core::state::EvidenceBody;
+use holdfast_proto::convert::{WireEnum, parsed_or_none};
+use holdfast_proto::v1;
+use sha2::{Digest, Sha256};
+use tonic::Status;
+
+use super::find::Naming;
+use super::{Call, find};
+use crate::driver::Asked;
+use crate::grpc::{refused, status, view};
+
+pub(super) async fn attest(call: Call<'_, v1::AttestRequest>) -> Result<v1::AttestResponse, Status> {
+    let Call { shared, by, asked } = call;
+    let invalid = |why| status::invalid(&why);
+    let runner = AttestedRunner::from_wire("runner", asked.runner).map_err(invalid)?;
+    let target = AttestedTarget::from_wire("target_state", asked.target_state).map_err(invalid)?;
+    let observed = parsed_or_none("observed_revision", &asked.observed_revision).map_err(invalid)?;
+    let how = find::reason(&asked.how)?;
+    let row = find::deployment(shared, &asked.deployment, Naming::Whole).await?;
+    find::confirmed(&row.target, &asked.confirm)?;
+    let attachment = match asked.attachment {
+        none if none.is_empty() => None,
+        bytes => Some(kept(shared.attachments.clone(), bytes).await?),
+    };
+    let attestation = Attestation { runner, target, observed, how, attachment };
+    let id = row.record.id;
+    let by = by.name;
+    let attest = Asked::Attest { deployment: id, by: by.clone(), attestation: attestation.clone() };
+    if let Err(error) = shared.driver.ask(row.target.clone(), attest).await {
+        return Err(refused::by_driver(shared, &row.target, error).await);
+    }
+    let read = shared.reader.run(move |reader| reader.evidence(id)).await;
+    let evidence = read.map_err(|error| refused::by_store(&error))?;
+    let recorded = evidence.iter().rev().find(|evidence| {
+        matches!(&evidence.body, EvidenceBody::Attested { by: who, attestation: what, .. } if *who == by && *what == attestation)
+    });
+    Ok(v1::AttestResponse { evidence: recorded.map(view::evidence::evidence) })
+}
+
+/// Keeps the file by its hash, durably, before anything on record names it. Answers the hash.
+async fn kept(folder: std::path::PathBuf, bytes: Vec<u8>) -> Result<String, Status> {
+    let written = tokio::task::spawn_blocking(move || {
+        let hash = hex(&Sha256::digest(&bytes));
+        write(&folder, &hash, &bytes).map(|()| hash)
+    });
+    let failed = |error: &dyn std::error::Error| {
+        tracing::error!(%error, "could not keep an attached file");
+        status::plain(Code::StoreFailed, "the attached file could not be stored")
+    };
+    written.await.map_err(|error| failed(&error))?.map_err(|error| failed(&error))
+}
+
+fn write(folder: &Path, hash: &str, bytes: &[u8]) -> io::Result<()> {
+    let path = folder.join(hash);
+    if path.exists() {
+        return Ok(());
+    }
+    fs::create_dir_all(folder)?;
+    let fresh = folder.join(format!("{hash}.{}.new", uuid::Uuid::new_v4()));
+    let mut file = fs::File::create_new(&fresh)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&fresh, &path)?;
+    fs::File::open(folder)?.sync_all()
+}

@@ -1,0 +1,107 @@
+//! `OperatorService`: one small file for each group of methods.
+//!
+//! The guard has let the caller in; the handlers here translate, ask the driver or read what is committed, and show the
+//! result by [`crate::grpc::view`]. Nothing is decided here.
+
+mod agents;
+mod attest;
+mod cancel;
+mod decide;
+mod deployments;
+mod evidence;
+mod find;
+mod inquire;
+mod inspect_target;
+mod logs;
+mod page;
+mod reconciliation;
+mod submit;
+mod targets;
+mod watch;
+mod whoami;
+
+use holdfast_proto::v1;
+use holdfast_proto::v1::operator_service_server::OperatorService;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status};
+
+use super::shared::Shared;
+use crate::auth::{Operator, caller};
+
+/// The service.
+#[derive(Clone)]
+pub struct Operators {
+    shared: Shared,
+}
+
+impl Operators {
+    /// Over what every handler works with.
+    #[must_use]
+    pub fn new(shared: Shared) -> Self {
+        Self { shared }
+    }
+}
+
+/// One request: what to work with, who asks, and what.
+struct Call<'a, T> {
+    shared: &'a Shared,
+    by: Operator,
+    asked: T,
+}
+
+impl Operators {
+    fn call<T>(&self, request: Request<T>) -> Result<Call<'_, T>, Status> {
+        Ok(Call { shared: &self.shared, by: caller(&request)?, asked: request.into_inner() })
+    }
+}
+
+/// What is sent while the client reads.
+type Sender<T> = mpsc::Sender<Result<T, Status>>;
+
+macro_rules! answered_by {
+    ($($method:ident: $request:ident => $response:ident by $handler:path;)*) => {
+        #[tonic::async_trait]
+        impl OperatorService for Operators {
+            type WatchEventsStream = ReceiverStream<Result<v1::WatchEventsResponse, Status>>;
+            type ReadLogsStream = ReceiverStream<Result<v1::ReadLogsResponse, Status>>;
+
+            $(async fn $method(&self, request: Request<v1::$request>) -> Result<Response<v1::$response>, Status> {
+                $handler(self.call(request)?).await.map(Response::new)
+            })*
+
+            async fn watch_events(
+                &self,
+                request: Request<v1::WatchEventsRequest>,
+            ) -> Result<Response<Self::WatchEventsStream>, Status> {
+                watch::events(self.call(request)?).await.map(Response::new)
+            }
+
+            async fn read_logs(
+                &self,
+                request: Request<v1::ReadLogsRequest>,
+            ) -> Result<Response<Self::ReadLogsStream>, Status> {
+                logs::read(self.call(request)?).await.map(Response::new)
+            }
+        }
+    };
+}
+
+answered_by! {
+    who_am_i: WhoAmIRequest => WhoAmIResponse by whoami::who_am_i;
+    apply_target: ApplyTargetRequest => ApplyTargetResponse by targets::apply;
+    get_target: GetTargetRequest => GetTargetResponse by targets::get;
+    list_targets: ListTargetsRequest => ListTargetsResponse by targets::list;
+    inspect_target: InspectTargetRequest => InspectTargetResponse by inspect_target::inspect;
+    submit: SubmitRequest => SubmitResponse by submit::submit;
+    get_deployment: GetDeploymentRequest => GetDeploymentResponse by deployments::get;
+    list_deployments: ListDeploymentsRequest => ListDeploymentsResponse by deployments::list;
+    list_evidence: ListEvidenceRequest => ListEvidenceResponse by evidence::list;
+    cancel: CancelDeploymentRequest => CancelDeploymentResponse by cancel::cancel;
+    get_reconciliation: GetReconciliationRequest => GetReconciliationResponse by reconciliation::get;
+    inspect_deployment: InspectDeploymentRequest => InspectDeploymentResponse by inquire::inspect;
+    fence_off_deployment: FenceOffDeploymentRequest => FenceOffDeploymentResponse by inquire::fence_off;
+    attest: AttestRequest => AttestResponse by attest::attest;
+    decide: DecideRequest => DecideResponse by decide::decide;
+    list_agents: ListAgentsRequest => ListAgentsResponse by agents::list;
+}

@@ -1,0 +1,62 @@
+//! Asking for a deployment.
+
+use std::collections::BTreeMap;
+
+use holdfast_common::code::Code;
+use holdfast_common::file::DeploymentFile;
+use holdfast_common::id::{DeploymentId, RequestId, TargetName};
+use holdfast_common::problem::Problem;
+use holdfast_proto::convert::{parsed, parsed_or_none};
+use holdfast_proto::v1;
+use sha2::{Digest, Sha256};
+use tonic::Status;
+
+use super::{Call, find};
+use crate::driver::Asked;
+use crate::grpc::shared::Shared;
+use crate::grpc::{refused, status};
+
+pub(super) async fn submit(call: Call<'_, v1::SubmitRequest>) -> Result<v1::SubmitResponse, Status> {
+    let Call { shared, by, asked } = call;
+    let request: RequestId = parsed("request_id", &asked.request_id).map_err(|why| status::invalid(&why))?;
+    let instead: Option<TargetName> = parsed_or_none("target", &asked.target).map_err(|why| status::invalid(&why))?;
+    let inputs: BTreeMap<String, String> = asked.inputs.into_iter().collect();
+    let file = DeploymentFile::parse(&asked.file).map_err(|errors| status::bad_file(&errors, "FILE"))?;
+    let target = instead.as_ref().or(file.target()).cloned().ok_or_else(|| status::of(&no_target()))?;
+    let digest = content(&asked.file, &inputs, &target);
+    if let Some(id) = recorded(shared, request, digest).await? {
+        return Ok(v1::SubmitResponse { deployment: Some(find::shown_by_id(shared, id).await?), existed: true });
+    }
+    let state = find::target(shared, target.as_str()).await?;
+    let spec =
+        file.resolve(&inputs, instead.as_ref(), &state.spec).map_err(|errors| status::bad_file(&errors, "FILE"))?;
+    let asked = Asked::Submit { request, digest, spec, by: by.name, no_queue: asked.no_queue };
+    let told = match shared.driver.ask(target.clone(), asked).await {
+        Ok(told) => told,
+        Err(error) => return Err(refused::by_driver(shared, &target, error).await),
+    };
+    let Some(id) = told.deployment else {
+        tracing::error!(%request, "a submission was taken and has no deployment");
+        return Err(status::plain(Code::Internal, Code::Internal.title()));
+    };
+    Ok(v1::SubmitResponse { deployment: Some(find::shown_by_id(shared, id).await?), existed: told.existed })
+}
+
+/// The deployment that the same request was recorded as. What it was resolved against may have changed since.
+async fn recorded(shared: &Shared, request: RequestId, digest: [u8; 32]) -> Result<Option<DeploymentId>, Status> {
+    let read = shared.reader.run(move |reader| reader.submission(request)).await;
+    let found = read.map_err(|error| refused::by_store(&error))?;
+    Ok(found.filter(|found| found.content.0 == digest).map(|found| found.deployment))
+}
+
+fn no_target() -> Problem {
+    Problem::new(Code::MissingKey, "the file names no target")
+        .so("nothing was recorded")
+        .next("add `target = \"NAME\"` to the file, or use --target NAME")
+}
+
+/// SHA-256 of what the request asks for. How it is asked for (`no_queue`) is no part of it.
+fn content(file: &str, inputs: &BTreeMap<String, String>, target: &TargetName) -> [u8; 32] {
+    let whole = serde_json::to_vec(&(file, inputs, target)).expect("plain data serializes");
+    Sha256::digest(whole).into()
+}

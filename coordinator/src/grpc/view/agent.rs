@@ -1,0 +1,22 @@
+//! Agents, for a list.
+
+use holdfast_proto::convert::wall_to_wire;
+use holdfast_proto::v1;
+
+use crate::sessions::AgentStatus;
+
+/// One agent, and the labels of the deployments whose current attempt it holds.
+#[must_use]
+pub fn agent(status: AgentStatus, holds: Vec<String>) -> v1::Agent {
+    let contact = if status.connected { v1::Contact::Connected } else { v1::Contact::Silent };
+    v1::Agent {
+        name: status.name.to_string(),
+        contact: contact as i32,
+        last_heard_at: Some(wall_to_wire(status.last_heard)),
+        labels: status.profile.labels.into_iter().collect(),
+        adapters: status.profile.adapters.into_iter().collect(),
+        incarnation: status.profile.incarnation.to_string(),
+        version: status.profile.version,
+        holds,
+    }
+}

@@ -1,0 +1,107 @@
+//! The refusal that a held target gives, with the facts of whoever holds it.
+
+use holdfast_common::code::Code;
+use holdfast_common::problem::Problem;
+use holdfast_common::time::Wall;
+use holdfast_coordinator_core::TargetState;
+use holdfast_coordinator_core::state::{Attempt, Deployment, DeploymentState, StepRun};
+
+use super::deployment::label;
+use super::enums::state_word;
+use super::instant;
+use super::sentence::{because, open_step};
+
+/// Why nothing can start on the target now, and what to do; `None` if nobody holds it. `waiter` is what waits because
+/// of it, like `shop@prod#13`; without one, the request was refused.
+#[must_use]
+pub fn problem(state: &TargetState, waiter: Option<&str>) -> Option<Problem> {
+    let holder = state.current.as_ref()?;
+    let (target, who) = (&state.spec.name, label(&state.spec.name, holder).to_string());
+    let title = format!("{target} is held by {who}, which is {}", state_word(holder.state));
+    let problem = Problem::new(code(holder.state), title)
+        .with("target", target.as_str())
+        .with("deployment", &who)
+        .with("state", state_word(holder.state));
+    let problem = match (holder.state, open_step(holder)) {
+        (DeploymentState::Uncertain, Some((attempt, step))) => uncertain(problem, attempt, step),
+        (
+            DeploymentState::Uncertain
+            | DeploymentState::Held
+            | DeploymentState::Queued
+            | DeploymentState::Active
+            | DeploymentState::Succeeded
+            | DeploymentState::Failed
+            | DeploymentState::Cancelled,
+            _,
+        ) => problem.known(because(holder)),
+    };
+    let problem = match waiter {
+        Some(waiter) => problem.so(format!("{waiter} waits; {}", until(&who, target.as_str(), holder.state))),
+        None => problem.so(format!("nothing was recorded; {}", until(&who, target.as_str(), holder.state))),
+    };
+    Some(next(problem, &who, holder.state))
+}
+
+fn code(state: DeploymentState) -> Code {
+    match state {
+        DeploymentState::Uncertain => Code::TargetUncertain,
+        DeploymentState::Held => Code::TargetWaitsForDecision,
+        DeploymentState::Queued
+        | DeploymentState::Active
+        | DeploymentState::Succeeded
+        | DeploymentState::Failed
+        | DeploymentState::Cancelled => Code::TargetBusy,
+    }
+}
+
+fn uncertain(problem: Problem, attempt: &Attempt, step: &StepRun) -> Problem {
+    let permitted = step.permitted_at.map(instant).unwrap_or_default();
+    let problem = problem.known(format!(
+        "step {} was permitted {permitted} on {} under fence {}; last accepted word {}",
+        step.name,
+        attempt.agent,
+        attempt.fence,
+        last_word(attempt).map_or_else(|| "none".to_owned(), instant)
+    ));
+    problem
+        .not_known(format!("whether {} finished; whether {} is still working", step.name, attempt.agent))
+        .with("step", step.name.as_str())
+        .with("agent", attempt.agent.as_str())
+        .with("fence", attempt.fence.as_u64().to_string())
+}
+
+/// When the last report of the attempt was accepted.
+fn last_word(attempt: &Attempt) -> Option<Wall> {
+    attempt.steps.iter().flat_map(|step| step.started.iter().chain(&step.ended)).map(|seen| seen.received_at).max()
+}
+
+fn until(who: &str, target: &str, state: DeploymentState) -> String {
+    match state {
+        DeploymentState::Uncertain | DeploymentState::Held => {
+            format!("nothing starts on {target} until {who} is reconciled")
+        }
+        DeploymentState::Queued
+        | DeploymentState::Active
+        | DeploymentState::Succeeded
+        | DeploymentState::Failed
+        | DeploymentState::Cancelled => format!("nothing else starts on {target} until {who} has ended"),
+    }
+}
+
+fn next(problem: Problem, who: &str, state: DeploymentState) -> Problem {
+    match state {
+        DeploymentState::Uncertain => problem.next(format!("holdfast reconcile inspect {who}")),
+        DeploymentState::Held => problem.next(format!("holdfast reconcile show {who}")),
+        DeploymentState::Queued
+        | DeploymentState::Active
+        | DeploymentState::Succeeded
+        | DeploymentState::Failed
+        | DeploymentState::Cancelled => problem.next(format!("holdfast watch {who}")),
+    }
+}
+
+/// Whether anything of the holder is worth the caller's attention before it waits.
+#[must_use]
+pub fn needs_somebody(holder: &Deployment) -> bool {
+    matches!(holder.state, DeploymentState::Uncertain | DeploymentState::Held)
+}

@@ -1,0 +1,80 @@
+//! A target: who holds it, since when, why, and who waits.
+
+use holdfast_common::spec::ResourceSpec;
+use holdfast_coordinator_core::state::{Deployment, DeploymentState, ResourceKnowledge, Waiting};
+use holdfast_coordinator_core::{TargetState, open_decisions};
+use holdfast_proto::convert::{resource_to_wire, wall_to_wire};
+use holdfast_proto::v1;
+
+use super::deployment::{label, summary};
+use super::sentence::because;
+use super::{fence_number, fence_text, text};
+
+/// The target as it stands.
+#[must_use]
+pub fn target(state: &TargetState) -> v1::Target {
+    let name = &state.spec.name;
+    let holder = state.current.as_ref();
+    v1::Target {
+        name: name.to_string(),
+        agents: state.spec.agents.clone().into_iter().collect(),
+        policy: policy(state),
+        resources: state.spec.resources.iter().map(|resource| resource_status(state, resource)).collect(),
+        fence: fence_number(state.fence),
+        fence_text: fence_text(state.fence),
+        holder: holder.map(|holder| summary(name, holder)),
+        held_since: holder.and_then(|holder| holder.reserved_at).map(wall_to_wire),
+        held_because: holder.map(because).unwrap_or_default(),
+        waiting: state.queue.iter().map(|waiting| summary(name, waiting)).collect(),
+        who_can_act: holder.or(state.queue.front()).map(|first| who_can_act(state, first)).unwrap_or_default(),
+    }
+}
+
+fn policy(state: &TargetState) -> String {
+    let json = serde_json::to_value(state.spec.policy).expect("plain data serializes");
+    json.as_str().unwrap_or_default().to_owned()
+}
+
+fn resource_status(state: &TargetState, resource: &ResourceSpec) -> v1::ResourceStatus {
+    let home = match resource.reach {
+        holdfast_common::spec::Reach::Host => text(state.home.as_ref()),
+        holdfast_common::spec::Reach::Shared => String::new(),
+    };
+    let (knowledge, revision, recorded_at) = match state.resources.get(&resource.name) {
+        None | Some(ResourceKnowledge::Never) => (v1::RevisionKnowledge::Never, String::new(), None),
+        Some(ResourceKnowledge::Revision { revision, at }) => {
+            (v1::RevisionKnowledge::Recorded, text(revision.as_ref()), Some(wall_to_wire(*at)))
+        }
+        Some(ResourceKnowledge::Unknown { .. }) => (v1::RevisionKnowledge::Unknown, String::new(), None),
+    };
+    v1::ResourceStatus {
+        resource: Some(resource_to_wire(resource)),
+        knowledge: knowledge as i32,
+        revision,
+        recorded_at,
+        home,
+    }
+}
+
+/// Who can move a deployment on, in one sentence; empty where nobody needs to.
+#[must_use]
+pub fn who_can_act(state: &TargetState, deployment: &Deployment) -> String {
+    let label = label(&state.spec.name, deployment);
+    match deployment.state {
+        DeploymentState::Uncertain | DeploymentState::Held => {
+            let who = open_decisions(state, deployment).who_can_act.join("; ");
+            format!("{who} (holdfast reconcile show {label})")
+        }
+        DeploymentState::Queued | DeploymentState::Active => match &deployment.waiting {
+            Some(Waiting::NoEligibleAgent { .. }) => {
+                "whoever runs the agents: start one, or connect it, with the labels and adapters that the target asks for"
+                    .to_owned()
+            }
+            Some(Waiting::UnreadRevision { .. }) => {
+                format!("an operator who may inspect: holdfast target inspect {}", state.spec.name)
+            }
+            Some(Waiting::Reservation { .. } | Waiting::Backoff { .. } | Waiting::Assignment) | None => String::new(),
+        },
+        DeploymentState::Succeeded | DeploymentState::Failed | DeploymentState::Cancelled => String::new(),
+    }
+}

@@ -1,0 +1,201 @@
+use std::collections::{BTreeMap, VecDeque};
+
+use holdfast_common::fence::Epoch;
+use holdfast_common::id::{
+    AgentName, AttemptId, DeploymentId, IncarnationId, OperatorName, RequestId, ResourceName, StepName, TargetName,
+};
+use holdfast_common::outcome::StepEnd;
+use holdfast_common::recovery::Policy;
+use holdfast_common::spec::{
+    DeploymentSpec, PlanDigest, Reach, ResourceAdapter, ResourceSpec, RetryClass, RetrySpec, StepBody, StepEffect,
+    StepSpec, TargetSpec,
+};
+use holdfast_common::time::Millis;
+use holdfast_coordinator_core::TargetState;
+use holdfast_coordinator_core::state::{
+    Attempt, AttemptState, Deployment, DeploymentState, EventSequence, Seen, StepRun, StepState,
+};
+use uuid::Uuid;
+
+use super::*;
+
+fn wall(text: &str) -> Wall {
+    Wall(text.parse::<jiff::Timestamp>().unwrap().as_microsecond())
+}
+
+fn spec() -> DeploymentSpec {
+    let step = StepSpec {
+        name: StepName::new("switch").unwrap(),
+        effect: StepEffect::Mutates,
+        resource: Some(ResourceName::new("site").unwrap()),
+        retry: RetryClass::Unsafe,
+        body: StepBody::Command { argv: vec!["true".to_owned()] },
+        revision: None,
+        expected_revision: None,
+        timeout: None,
+    };
+    DeploymentSpec {
+        target: TargetName::new("shop@prod").unwrap(),
+        inputs: BTreeMap::new(),
+        lease_ttl: Millis(30_000),
+        steps: vec![step],
+        cancel_grace: Millis(10_000),
+        retry: RetrySpec { max_attempts: 3, backoff_initial: Millis(1), backoff_max: Millis(2) },
+    }
+}
+
+/// `shop@prod#12`, whose step was permitted and said its start, and then nothing.
+fn uncertain() -> TargetState {
+    let received = wall("2026-11-29T14:20:09.5Z");
+    let run = StepRun {
+        name: StepName::new("switch").unwrap(),
+        state: StepState::Started,
+        permitted_at: Some(wall("2026-11-29T14:20:07Z")),
+        started: Some(Seen { said_at: received, received_at: received }),
+        ended: None,
+        deadline: None,
+        over_deadline: false,
+        exit: None,
+        observed: None,
+        detail: String::new(),
+    };
+    let attempt = Attempt {
+        id: AttemptId(Uuid::from_u128(2)),
+        number: 1,
+        agent: AgentName::new("web-07").unwrap(),
+        incarnation: IncarnationId(Uuid::from_u128(3)),
+        fence: Fence::first(Epoch(1)).unwrap().next(Epoch(1)).unwrap(),
+        state: AttemptState::Uncertain,
+        lease: None,
+        offered_at: wall("2026-11-29T14:20:00Z"),
+        steps: vec![run],
+    };
+    let target = TargetSpec {
+        name: TargetName::new("shop@prod").unwrap(),
+        agents: [("role".to_owned(), "shop".to_owned())].into(),
+        policy: Policy::Manual,
+        resources: vec![ResourceSpec {
+            name: ResourceName::new("site").unwrap(),
+            reach: Reach::Host,
+            adapter: ResourceAdapter::Command { inspect: None, outlives: true },
+        }],
+    };
+    let deployment = Deployment {
+        id: DeploymentId(Uuid::from_u128(1)),
+        number: 12,
+        request: RequestId(Uuid::from_u128(4)),
+        plan: PlanDigest::of(&spec(), &target),
+        spec: spec(),
+        submitted_by: OperatorName::new("anna").unwrap(),
+        submitted_at: wall("2026-11-29T14:19:00Z"),
+        state: DeploymentState::Uncertain,
+        waiting: None,
+        not_before: None,
+        reserved_at: Some(wall("2026-11-29T14:19:01Z")),
+        expected: BTreeMap::new(),
+        attempts: vec![attempt],
+        cancel: None,
+        evidence: Vec::new(),
+        inquiries: Vec::new(),
+        decisions: Vec::new(),
+        ended: None,
+    };
+    TargetState {
+        spec: target,
+        sequence: EventSequence(9),
+        fence: Fence::first(Epoch(1)),
+        next_number: 13,
+        home: Some(AgentName::new("web-07").unwrap()),
+        identities: BTreeMap::new(),
+        resources: BTreeMap::new(),
+        current: Some(deployment),
+        queue: VecDeque::new(),
+    }
+}
+
+#[test]
+fn a_held_target_says_what_is_known_what_is_not_and_what_to_do() {
+    let problem = held::problem(&uncertain(), Some("shop@prod#13")).expect("held");
+    assert_eq!(
+        problem.to_string(),
+        "\
+error[HF-2031]: shop@prod is held by shop@prod#12, which is uncertain
+  known      step switch was permitted 2026-11-29T14:20:07Z on web-07 under fence 1.2; last accepted word 2026-11-29T14:20:09Z
+  not known  whether switch finished; whether web-07 is still working
+  so         shop@prod#13 waits; nothing starts on shop@prod until shop@prod#12 is reconciled
+  next       holdfast reconcile inspect shop@prod#12
+  more       holdfast explain HF-2031"
+    );
+    let refused = held::problem(&uncertain(), None).expect("held");
+    assert!(refused.so[0].starts_with("nothing was recorded"), "{refused}");
+    let mut free = uncertain();
+    free.current = None;
+    assert_eq!(held::problem(&free, None), None);
+}
+
+#[test]
+fn each_holding_state_has_its_code_and_its_next_command() {
+    for (state, code, next) in [
+        (DeploymentState::Held, "HF-2032", "holdfast reconcile show shop@prod#12"),
+        (DeploymentState::Active, "HF-2033", "holdfast watch shop@prod#12"),
+    ] {
+        let mut target = uncertain();
+        target.current.as_mut().expect("held").state = state;
+        let problem = held::problem(&target, None).expect("held");
+        assert_eq!((problem.code.to_string().as_str(), problem.next[0].as_str()), (code, next));
+        assert!(problem.not_known.is_empty());
+    }
+}
+
+#[test]
+fn a_deployment_shows_its_open_step_and_never_a_result_that_nobody_saw() {
+    let state = uncertain();
+    let current = state.current.as_ref().expect("held");
+    let shown = deployment::whole(&state.spec.name, current, state.sequence, &|_| Some(Millis(5)));
+    let summary = shown.summary.expect("there");
+    assert_eq!(summary.state, v1::DeploymentState::Uncertain as i32);
+    assert_eq!(summary.label, "shop@prod#12");
+    assert_eq!(
+        summary.because,
+        "step switch reported its start at 2026-11-29T14:20:09Z on web-07 under fence 1.2, and nothing that was accepted says how it ended"
+    );
+    let attempt = &shown.attempts[0];
+    assert_eq!(attempt.silent_for, None, "no live lease, so no silence to count");
+    let step = &attempt.steps[0];
+    assert_eq!(step.state, v1::StepState::Started as i32);
+    assert!(step.ended.is_none() && step.exit.is_none());
+    assert!(shown.holds_target && !shown.never_mutated && summary.ended_at.is_none());
+}
+
+#[test]
+fn an_end_that_nobody_can_tell_keeps_the_step_open_and_a_tombstone_closes_it() {
+    let mut state = uncertain();
+    let step = &mut state.current.as_mut().unwrap().attempts[0].steps[0];
+    step.state = StepState::Ended(StepEnd::Unknown);
+    assert!(sentence::open_step(state.current.as_ref().unwrap()).is_some());
+    let step = &mut state.current.as_mut().unwrap().attempts[0].steps[0];
+    step.state = StepState::Ended(StepEnd::NotStarted);
+    assert!(sentence::open_step(state.current.as_ref().unwrap()).is_none());
+}
+
+#[test]
+fn a_target_says_who_holds_it_since_when_why_and_who_can_act() {
+    let shown = target::target(&uncertain());
+    assert_eq!(shown.policy, "manual");
+    assert_eq!(shown.holder.expect("held").label, "shop@prod#12");
+    assert!(shown.held_since.is_some() && shown.held_because.contains("switch"));
+    assert!(shown.who_can_act.ends_with("(holdfast reconcile show shop@prod#12)"), "{}", shown.who_can_act);
+    assert_eq!(shown.resources[0].home, "web-07");
+}
+
+#[test]
+fn text_from_outside_is_printable_in_every_sentence() {
+    let mut state = uncertain();
+    let deployment = state.current.as_mut().unwrap();
+    deployment.state = DeploymentState::Queued;
+    deployment.waiting = Some(holdfast_coordinator_core::state::Waiting::NoEligibleAgent {
+        agents: [(AgentName::new("web-07").unwrap(), "\u{1b}[31mno\r\n".to_owned())].into(),
+    });
+    let told = sentence::because(deployment);
+    assert!(!told.chars().any(char::is_control), "{told:?}");
+}

@@ -1,0 +1,280 @@
+//! Agents and their live sessions.
+//!
+//! An agent has at most one live session: a newer `Hello` of the same certificate takes the older one's place. The
+//! driver sends through here on its own thread, so nothing here waits: a message goes into the session's bounded queue
+//! or is lost, and what is lost is derived again from the committed state.
+
+mod message;
+mod outgoing;
+mod pattern;
+mod profile;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use holdfast_common::code::Code;
+use holdfast_common::id::{AgentName, EvidenceId, IncarnationId, ResourceName, SessionId, TargetName};
+use holdfast_common::spec::{Reach, TargetSpec};
+use holdfast_common::time::Wall;
+use holdfast_coordinator_core::input::{Candidate, Finding};
+use holdfast_coordinator_core::{Effect, TargetState};
+use holdfast_proto::v1;
+use tokio::sync::{mpsc, oneshot};
+
+pub use outgoing::{Outgoing, QUEUE};
+pub use profile::Profile;
+
+/// Inquiries that a session remembers to have been asked.
+const MAX_ASKED: usize = 1024;
+
+/// Every agent that was ever heard of, and the session of those in contact.
+#[derive(Debug, Default)]
+pub struct Directory {
+    agents: Mutex<BTreeMap<AgentName, Known>>,
+}
+
+/// One agent.
+#[derive(Debug)]
+struct Known {
+    profile: Profile,
+    /// Whether the profile is from a `Hello` of this run, not from the store.
+    spoke: bool,
+    last_heard: Wall,
+    live: Option<Live>,
+}
+
+#[derive(Debug)]
+struct Live {
+    session: SessionId,
+    outgoing: Outgoing,
+    asked: BTreeMap<EvidenceId, TargetName>,
+    /// Looks that somebody waits for; their answers are shown and not kept.
+    looks: BTreeMap<EvidenceId, oneshot::Sender<Finding>>,
+}
+
+/// What is known of an agent, for a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentStatus {
+    /// Its name.
+    pub name: AgentName,
+    /// What it said of itself.
+    pub profile: Profile,
+    /// When it was last heard, for people.
+    pub last_heard: Wall,
+    /// Whether it has a session now.
+    pub connected: bool,
+}
+
+/// A session that has just begun.
+#[derive(Debug)]
+pub struct Attached {
+    /// Its identity.
+    pub session: SessionId,
+    /// The way to the agent.
+    pub outgoing: Outgoing,
+    /// What to write to the agent, in order.
+    pub messages: mpsc::Receiver<v1::ConnectResponse>,
+}
+
+impl Directory {
+    /// Puts an agent in that the store knows from earlier runs. It has no contact until it speaks.
+    pub fn remember(&self, name: AgentName, profile: Profile, last_heard: Wall) {
+        self.lock().entry(name).or_insert(Known { profile, spoke: false, last_heard, live: None });
+    }
+
+    /// Begins a session. `welcome` is its first message; an older session of the agent is told that it was replaced.
+    pub fn attach(
+        &self,
+        name: &AgentName,
+        profile: Profile,
+        session: SessionId,
+        welcome: v1::Welcome,
+        now: Wall,
+    ) -> Attached {
+        let (outgoing, messages) = Outgoing::new();
+        outgoing.send(v1::connect_response::Message::Welcome(welcome));
+        let live = Live { session, outgoing: outgoing.clone(), asked: BTreeMap::new(), looks: BTreeMap::new() };
+        let known = Known { profile, spoke: true, last_heard: now, live: Some(live) };
+        let older = self.lock().insert(name.clone(), known).and_then(|known| known.live);
+        if let Some(older) = older {
+            tracing::info!(agent = %name, "a newer session of the agent takes over");
+            older.outgoing.bye(Code::SessionReplaced, Code::SessionReplaced.title());
+        }
+        Attached { session, outgoing, messages }
+    }
+
+    /// Ends a session, unless another one of the agent has taken its place. Says whether it did.
+    pub fn detach(&self, name: &AgentName, session: SessionId, now: Wall) -> bool {
+        let mut agents = self.lock();
+        let Some(known) = agents.get_mut(name) else { return false };
+        match &known.live {
+            Some(live) if live.session == session => {
+                live.outgoing.close();
+                known.live = None;
+                known.last_heard = now;
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    /// Notes a sign of life, for people.
+    pub fn heard(&self, name: &AgentName, session: SessionId, now: Wall) {
+        if let Some(known) = self.lock().get_mut(name)
+            && known.live.as_ref().is_some_and(|live| live.session == session)
+        {
+            known.last_heard = now;
+        }
+    }
+
+    /// The journal of the agent's last `Hello` to this coordinator, in contact or not.
+    #[must_use]
+    pub fn last_incarnation(&self, name: &AgentName) -> Option<IncarnationId> {
+        let agents = self.lock();
+        agents.get(name).filter(|known| known.spoke).map(|known| known.profile.incarnation)
+    }
+
+    /// When the agent was last heard, for people.
+    #[must_use]
+    pub fn last_heard(&self, name: &AgentName) -> Option<Wall> {
+        self.lock().get(name).map(|known| known.last_heard)
+    }
+
+    /// The target of an inquiry that was sent in this session; `None` for any other.
+    #[must_use]
+    pub fn asked(&self, name: &AgentName, session: SessionId, inquiry: EvidenceId) -> Option<TargetName> {
+        let agents = self.lock();
+        let live = agents.get(name)?.live.as_ref().filter(|live| live.session == session)?;
+        live.asked.get(&inquiry).cloned()
+    }
+
+    /// Asks an agent in contact for a look that nothing hangs on. Nobody hears of it if the session ends.
+    #[must_use]
+    pub fn look(&self, name: &AgentName, id: EvidenceId, inquiry: v1::Inquiry) -> Option<oneshot::Receiver<Finding>> {
+        let mut agents = self.lock();
+        let live = agents.get_mut(name)?.live.as_mut()?;
+        live.looks.retain(|_, waiting| !waiting.is_closed());
+        if live.looks.len() >= MAX_ASKED {
+            return None;
+        }
+        let (answer, waiting) = oneshot::channel();
+        live.looks.insert(id, answer);
+        live.outgoing.send(v1::connect_response::Message::Inquiry(inquiry));
+        Some(waiting)
+    }
+
+    /// Gives an answer to whoever waits for that look in this session; gives it back where nobody does.
+    pub fn looked(&self, name: &AgentName, session: SessionId, id: EvidenceId, finding: Finding) -> Option<Finding> {
+        let mut agents = self.lock();
+        let live = agents.get_mut(name).and_then(|known| known.live.as_mut());
+        match live.filter(|live| live.session == session).and_then(|live| live.looks.remove(&id)) {
+            Some(waiting) => {
+                let _nobody_waits_any_more = waiting.send(finding);
+                None
+            }
+            None => Some(finding),
+        }
+    }
+
+    /// Every agent, by name.
+    #[must_use]
+    pub fn list(&self) -> Vec<AgentStatus> {
+        let status = |(name, known): (&AgentName, &Known)| AgentStatus {
+            name: name.clone(),
+            profile: known.profile.clone(),
+            last_heard: known.last_heard,
+            connected: known.live.is_some(),
+        };
+        self.lock().iter().map(status).collect()
+    }
+
+    /// Ends every session with a word.
+    pub fn close_all(&self, code: Code, detail: &str) {
+        let live: Vec<Live> = self.lock().values_mut().filter_map(|known| known.live.take()).collect();
+        live.iter().for_each(|live| live.outgoing.bye(code, detail));
+    }
+
+    /// Every agent that the target's selector matches, by name, with why it can't take anything of it.
+    #[must_use]
+    pub fn candidates(&self, target: &TargetSpec) -> Vec<Candidate> {
+        let agents = self.lock();
+        agents
+            .iter()
+            .filter(|(_, known)| known.profile.matches(target))
+            .map(|(name, known)| Candidate {
+                agent: name.clone(),
+                incarnation: known.live.as_ref().map(|_| known.profile.incarnation),
+                unfit: known.unfit(target),
+            })
+            .collect()
+    }
+
+    /// Agents in contact that reach the resource, by name. A host-bound resource is reached from its own host only.
+    #[must_use]
+    pub fn reachable(&self, target: &TargetSpec, resource: &ResourceName, home: Option<&AgentName>) -> Vec<AgentName> {
+        let Some(spec) = target.resource(resource) else { return Vec::new() };
+        let agents = self.lock();
+        let at_home = |name: &AgentName| match spec.reach {
+            Reach::Host => home == Some(name),
+            Reach::Shared => true,
+        };
+        agents
+            .iter()
+            .filter(|(name, known)| {
+                let profile = &known.profile;
+                known.live.is_some()
+                    && at_home(name)
+                    && profile.matches(target)
+                    && profile.allows(&target.name)
+                    && profile.offers(spec)
+            })
+            .map(|(name, _)| name.clone())
+            .collect()
+    }
+
+    /// Puts the message of an effect into its agent's session; without one it is lost.
+    pub fn send(&self, state: &TargetState, effect: &Effect) {
+        let (agent, incarnation, inquiry) = match effect {
+            Effect::Assign { .. } => return,
+            Effect::Offer { agent, incarnation, .. } => (agent, Some(*incarnation), None),
+            Effect::Cancel { agent, .. } => (agent, None, None),
+            Effect::Inquire { agent, inquiry, .. } => (agent, None, Some(*inquiry)),
+        };
+        let mut agents = self.lock();
+        let Some(known) = agents.get_mut(agent) else { return };
+        if incarnation.is_some_and(|wanted| wanted != known.profile.incarnation) {
+            return;
+        }
+        let (Some(live), Some(message)) = (&mut known.live, message::of(state, effect)) else { return };
+        if let Some(inquiry) = inquiry {
+            live.remember(inquiry, state.spec.name.clone());
+        }
+        live.outgoing.send(message);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<AgentName, Known>> {
+        // Nothing in here leaves an entry half changed when it panics.
+        self.agents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn unfit(&self, target: &TargetSpec) -> Option<String> {
+        match &self.live {
+            Some(_) => self.profile.unfit(target),
+            None if self.spoke => Some("no contact: its session is over".to_owned()),
+            None => Some("no contact since the coordinator started".to_owned()),
+        }
+    }
+}
+
+impl Live {
+    fn remember(&mut self, inquiry: EvidenceId, target: TargetName) {
+        while self.asked.len() >= MAX_ASKED {
+            self.asked.pop_first();
+        }
+        self.asked.insert(inquiry, target);
+    }
+}

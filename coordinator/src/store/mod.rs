@@ -1,0 +1,304 @@
+//! What is kept: events, and what follows from them.
+//!
+//! ```text
+//!   driver --begin--> Transaction --write*--> commit        one commit covers a whole batch
+//!                         |                      |
+//!                         +- events, hash chain  +- fsync, then the driver speaks
+//!                         +- projections, walls
+//!   readers ----------------- committed rows only
+//! ```
+//!
+//! Events are the truth; snapshots and rows for listing follow from them and are written in the same transaction.
+//! The schema is a second wall: one reservation and one open permit per target, a fence that only grows, ends and
+//! events that are never rewritten. A write that runs into it changes nothing and hurts no other write of its batch.
+//! Every store passes [`suite`].
+
+use std::path::PathBuf;
+
+use holdfast_common::claim::Claim;
+use holdfast_common::fence::Epoch;
+use holdfast_common::id::{
+    AgentName, DeploymentId, IncarnationId, OperatorName, RequestId, ResourceName, StoreId, TargetName,
+};
+use holdfast_common::report::{Disposition, Report, ReportSequence};
+use holdfast_common::spec::TargetSpec;
+use holdfast_common::time::{Millis, Serving, Wall};
+use holdfast_coordinator_core::TargetState;
+use holdfast_coordinator_core::event::Recorded;
+use holdfast_coordinator_core::input::{Answered, PastDeployment};
+use holdfast_coordinator_core::state::{Deployment, PastAttempt, Run};
+
+pub mod chain;
+mod digest;
+mod resource;
+pub mod rows;
+pub mod sqlite;
+#[cfg(test)]
+pub(crate) mod suite;
+
+pub use digest::Digest;
+pub use rows::{AgentRow, OrphanRow, RefusalRow, TokenRow};
+pub use sqlite::reader::Reader;
+
+/// After how many events of a target its state is kept whole, so that a load replays fewer than that.
+pub const SNAPSHOT_EVERY: u64 = 100;
+
+/// One database, with one writer.
+pub trait Store: Send {
+    /// All or nothing.
+    type Transaction<'a>: Transaction
+    where
+        Self: 'a;
+
+    /// Which database this is.
+    fn identity(&self) -> Identity;
+
+    /// Begins the only transaction that writes. Dropped before its commit it leaves nothing.
+    fn begin(&mut self) -> Result<Self::Transaction<'_>, Error>;
+
+    /// Connections for reading, beside the writer.
+    fn reader(&self) -> Reader;
+}
+
+/// Many writes, one commit. Each write is atomic in itself: an error that [`Error::is_contained`] undoes that one
+/// only.
+pub trait Transaction {
+    /// Writes a new run: one start of a coordinator on this store.
+    fn start_run(&mut self, at: Wall) -> Result<RunStart, Error>;
+
+    /// How long the run has served. Never shrinks.
+    fn serve(&mut self, run: Run, served: Millis) -> Result<(), Error>;
+
+    /// The serving time at which a run began; `None` for a run that never was.
+    fn run_began(&mut self, run: Run) -> Result<Option<Serving>, Error>;
+
+    /// The target's state by snapshot and replay; `None` if it was never declared.
+    fn load(&mut self, target: &TargetName) -> Result<Option<TargetState>, Error>;
+
+    /// The targets on which something is current or waits, by name.
+    fn busy_targets(&mut self) -> Result<Vec<TargetName>, Error>;
+
+    /// Appends events and brings every projection up to date. Answers the global order of the last event.
+    fn write(&mut self, write: &Write<'_>) -> Result<GlobalOrder, Error>;
+
+    /// The submission of that request id.
+    fn submission(&mut self, request: RequestId) -> Result<Option<Submission>, Error>;
+
+    /// The target of a deployment.
+    fn target_of(&mut self, deployment: DeploymentId) -> Result<Option<TargetName>, Error>;
+
+    /// An attempt, as it stands or ended.
+    fn past_attempt(&mut self, claim: &Claim) -> Result<Option<PastAttempt>, Error>;
+
+    /// A deployment of that target that ended.
+    fn past_deployment(&mut self, target: &TargetName, id: DeploymentId) -> Result<Option<PastDeployment>, Error>;
+
+    /// Whether a report of that sequence was answered before, and with what content.
+    fn answered(
+        &mut self,
+        incarnation: IncarnationId,
+        sequence: ReportSequence,
+        content: Digest,
+    ) -> Result<Option<Answered>, Error>;
+
+    /// A resource of `spec` that another target has, or that it names twice.
+    fn taken(&mut self, spec: &TargetSpec) -> Result<Option<Taken>, Error>;
+
+    /// Keeps a report on a deployment that this store does not know. False if the same was kept before.
+    fn keep_orphan(&mut self, orphan: &OrphanRow) -> Result<bool, Error>;
+
+    /// Keeps that somebody was refused. Older ones go when there are too many.
+    fn keep_refusal(&mut self, refusal: &RefusalRow) -> Result<(), Error>;
+
+    /// Writes what is known of an agent.
+    fn put_agent(&mut self, agent: &AgentRow) -> Result<(), Error>;
+
+    /// Writes a token, or replaces the one of the same name.
+    fn put_token(&mut self, token: &TokenRow) -> Result<(), Error>;
+
+    /// Takes a token away. False if there was none of that name.
+    fn remove_token(&mut self, name: &OperatorName) -> Result<bool, Error>;
+
+    /// Makes it durable. An error means that nobody knows whether it is: the process must stop.
+    fn commit(self) -> Result<(), Error>;
+}
+
+/// Which database this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Made once, with the database.
+    pub store: StoreId,
+    /// Raised when the database was restored from the past. 1 at first.
+    pub epoch: Epoch,
+}
+
+/// A run that begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunStart {
+    /// Its number.
+    pub run: Run,
+    /// The serving time of all earlier runs together: the instant at which it begins.
+    pub base: Serving,
+}
+
+/// Counts the events of all targets from 1, in the order of their commits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GlobalOrder(pub u64);
+
+/// What one input changes.
+#[derive(Clone, Copy, Debug)]
+pub struct Write<'a> {
+    /// The state that it was decided on. Another version in the store refuses the write.
+    pub before: Option<&'a TargetState>,
+    /// The state with the events applied.
+    pub after: &'a TargetState,
+    /// The events, in order.
+    pub events: &'a [Recorded],
+    /// Deployments that ended with these events, as they were at their end.
+    pub ended: &'a [Deployment],
+    /// The content of the submission among the events.
+    pub submission: Option<Digest>,
+    /// The report that was answered.
+    pub report: Option<AnsweredReport>,
+    /// `after` without what is in memory only, where [`snapshot_due`] asks for it.
+    pub snapshot: Option<&'a TargetState>,
+}
+
+/// Whether the state after these events is to be kept whole.
+#[must_use]
+pub fn snapshot_due(before: Option<&TargetState>, after: &TargetState) -> bool {
+    before.map_or(0, |state| state.sequence.0) / SNAPSHOT_EVERY != after.sequence.0 / SNAPSHOT_EVERY
+}
+
+/// A report that was answered, remembered so that the same report is answered once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnsweredReport {
+    /// Whose journal.
+    pub incarnation: IncarnationId,
+    /// Its place there.
+    pub sequence: ReportSequence,
+    /// Of claim and report.
+    pub content: Digest,
+    /// The answer.
+    pub disposition: Disposition,
+}
+
+impl AnsweredReport {
+    /// Of a report under its claim.
+    #[must_use]
+    pub fn new(incarnation: IncarnationId, claim: &Claim, report: &Report, disposition: Disposition) -> Self {
+        Self { incarnation, sequence: report.sequence, content: Digest::of(&(claim, report)), disposition }
+    }
+}
+
+/// What a request id stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Submission {
+    /// The deployment.
+    pub deployment: DeploymentId,
+    /// Its target.
+    pub target: TargetName,
+    /// Counts per target.
+    pub number: u64,
+    /// Of the request's content.
+    pub content: Digest,
+}
+
+/// A resource that is spoken for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The resource that was to be declared.
+    pub resource: ResourceName,
+    /// Who has it.
+    pub target: TargetName,
+}
+
+/// How a store fails.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Could not be opened or made.
+    #[error("could not open the store {path}")]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Another process writes it.
+    #[error("could not open the store {path}: another coordinator has it")]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A database of something else.
+    #[error("could not open the store {path}: it is not a Holdfast store")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Made by a newer version, or with other migrations.
+    #[error("could not bring the schema up to date: {detail}")]
+    Migration {
+        /// What does not fit.
+        detail: String,
+    },
+    /// The second wall: a rule of the schema refused a write. Nothing of that write is there.
+    #[error("a rule of the store refused the write: {rule}")]
+    Wall {
+        /// The rule, as the store names it.
+        rule: String,
+    },
+    /// The target moved since the state was read.
+    #[error("target {target} is at event {found} in the store, the write was decided on {expected}")]
+    Moved {
+        /// The target.
+        target: TargetName,
+        /// The last event of the state that the write was decided on.
+        expected: u64,
+        /// The last event in the store.
+        found: u64,
+    },
+    /// What is stored can't be read back as what was written.
+    #[error("the store is damaged: {what}: {detail}")]
+    Damaged {
+        /// Which row.
+        what: String,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// Reading or writing failed. Nobody knows what is on disk: the process must stop.
+    #[error("could not {doing}")]
+    Failed {
+        /// What was being done.
+        doing: &'static str,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+impl Error {
+    /// Whether only the one write or read is refused, and the store is sound for all others.
+    #[must_use]
+    pub fn is_contained(&self) -> bool {
+        match self {
+            Error::Wall { .. } | Error::Moved { .. } | Error::Damaged { .. } => true,
+            Error::Open { .. }
+            | Error::InUse { .. }
+            | Error::Foreign { .. }
+            | Error::Migration { .. }
+            | Error::Failed { .. } => false,
+        }
+    }
+
+    /// A row that does not read back.
+    pub(crate) fn damaged(what: impl Into<String>, detail: impl std::fmt::Display) -> Self {
+        Error::Damaged { what: what.into(), detail: detail.to_string() }
+    }
+}
+
+/// Kept with a report on a deployment that is not known.
+#[must_use]
+pub fn orphan(agent: AgentName, incarnation: IncarnationId, claim: Claim, report: Report, at: Wall) -> OrphanRow {
+    let content = Digest::of(&(&claim, &report));
+    OrphanRow { agent, incarnation, claim, report, content, received_at: at }
+}

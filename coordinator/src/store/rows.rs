@@ -1,0 +1,139 @@
+//! Rows, as they are written and read.
+
+use std::collections::BTreeMap;
+
+use holdfast_common::claim::Claim;
+use holdfast_common::fence::Fence;
+use holdfast_common::id::{AgentName, DeploymentId, IncarnationId, OperatorName, TargetName};
+use holdfast_common::report::Report;
+use holdfast_common::spec::TargetSpec;
+use holdfast_common::time::Wall;
+use holdfast_coordinator_core::event::Recorded;
+use holdfast_coordinator_core::state::{Deployment, DeploymentState};
+
+use super::{Digest, GlobalOrder};
+
+/// An event with its place among all events.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredEvent {
+    /// Its place among the events of all targets.
+    pub order: GlobalOrder,
+    /// Its target.
+    pub target: TargetName,
+    /// The event.
+    pub recorded: Recorded,
+    /// Its hash, which covers the one before.
+    pub hash: String,
+}
+
+/// A target in a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TargetRow {
+    /// As declared last.
+    pub spec: TargetSpec,
+    /// By whom.
+    pub declared_by: OperatorName,
+    /// When.
+    pub declared_at: Wall,
+    /// The highest fence ever allocated.
+    pub fence: Option<Fence>,
+    /// The deployment that holds it.
+    pub holder: Option<DeploymentId>,
+    /// How many wait for it.
+    pub waiting: u64,
+}
+
+/// A deployment with its target.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeploymentRow {
+    /// Counts the deployments of all targets in the order of their submission. Pages go by it.
+    pub place: u64,
+    /// Its target.
+    pub target: TargetName,
+    /// All that is recorded of it.
+    pub record: Deployment,
+}
+
+/// Which deployments to list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeploymentFilter {
+    /// Of this target only.
+    pub target: Option<TargetName>,
+    /// In one of these states only; empty means any.
+    pub states: Vec<DeploymentState>,
+    /// Older than this [`DeploymentRow::place`] only.
+    pub before: Option<u64>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// Which events to list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventFilter {
+    /// After this one only.
+    pub after: GlobalOrder,
+    /// Of this target only.
+    pub target: Option<TargetName>,
+    /// About this deployment only.
+    pub deployment: Option<DeploymentId>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// What an operator's token allows. The token itself is never stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenRow {
+    /// Of the token.
+    pub hash: Digest,
+    /// Whose.
+    pub name: OperatorName,
+    /// The role, as the table of roles names it.
+    pub role: String,
+    /// Not after this.
+    pub expires_at: Option<Wall>,
+}
+
+/// What is known of an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentRow {
+    /// As its certificate names it.
+    pub name: AgentName,
+    /// SHA-256 of its certificate, lower-case hex.
+    pub fingerprint: String,
+    /// The journal it spoke from last.
+    pub incarnation: IncarnationId,
+    /// What it says of itself.
+    pub labels: BTreeMap<String, String>,
+    /// The last sign of life that was written.
+    pub last_heard: Wall,
+}
+
+/// A report on a deployment that this store does not know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrphanRow {
+    /// Who sent it.
+    pub agent: AgentName,
+    /// From which journal.
+    pub incarnation: IncarnationId,
+    /// About what, as sent.
+    pub claim: Claim,
+    /// What it said.
+    pub report: Report,
+    /// Of claim and report.
+    pub content: Digest,
+    /// When it came.
+    pub received_at: Wall,
+}
+
+/// Something that was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusalRow {
+    /// Who asked, as far as known.
+    pub who: String,
+    /// For what.
+    pub what: String,
+    /// Why not.
+    pub why: String,
+    /// When.
+    pub at: Wall,
+}

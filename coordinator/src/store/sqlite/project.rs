@@ -1,0 +1,376 @@
+//! Appends events and brings the rows that follow from them up to date.
+//!
+//! The walls (reservation, permit, fence) are moved by the events themselves and not by the state that the core made
+//! of them: a wrong state can't take them down.
+
+use std::collections::BTreeSet;
+
+use holdfast_common::id::{AttemptId, DeploymentId};
+use holdfast_common::spec::TargetSpec;
+use holdfast_coordinator_core::TargetState;
+use holdfast_coordinator_core::event::{Event, Recorded};
+use holdfast_coordinator_core::state::{Attempt, Deployment, Evidence, InquiryKind};
+use rusqlite::{Connection, Params, params};
+
+use super::look_up::one;
+use super::{convert, failed};
+use crate::store::chain::{GENESIS, Link};
+use crate::store::resource::Place;
+use crate::store::{AnsweredReport, Error, GlobalOrder, Write};
+
+/// How many snapshots of a target are kept.
+const SNAPSHOTS_KEPT: u64 = 2;
+
+pub(super) fn write(connection: &Connection, write: &Write<'_>) -> Result<GlobalOrder, Error> {
+    let mut hash = check_version(connection, write)?;
+    let bodies: Vec<Body> = write.events.iter().map(|recorded| Body::new(write.after, recorded, &mut hash)).collect();
+    put_target(connection, write, &hash)?;
+    let order = append(connection, write, &bodies)?;
+    for id in touched(write.events) {
+        put_deployment(connection, write, id)?;
+    }
+    for recorded in write.events {
+        follow(connection, write.after, recorded)?;
+    }
+    close_permit(connection, write.after)?;
+    if let Some(report) = &write.report {
+        remember(connection, report)?;
+    }
+    if let Some(state) = write.snapshot {
+        put_snapshot(connection, state)?;
+    }
+    Ok(order)
+}
+
+fn execute(connection: &Connection, doing: &'static str, sql: &str, values: impl Params) -> Result<usize, Error> {
+    connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values)).map_err(failed(doing))
+}
+
+/// The target is where the decision saw it, and the events follow from there. Answers the last hash.
+fn check_version(connection: &Connection, write: &Write<'_>) -> Result<String, Error> {
+    let target = &write.after.spec.name;
+    let sql = "SELECT sequence, last_hash FROM targets WHERE name = ?1";
+    let row = one(connection, "read a target's version", sql, [target.as_str()], |row| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
+    })?;
+    let (found, hash) = row.unwrap_or_else(|| (0, GENESIS.to_owned()));
+    let found = convert::unsigned("a target's sequence", found)?;
+    let expected = write.before.map_or(0, |state| state.sequence.0);
+    if found != expected {
+        return Err(Error::Moved { target: target.clone(), expected, found });
+    }
+    let in_order = write.events.iter().zip(expected + 1..).all(|(recorded, next)| recorded.sequence.0 == next);
+    let to_the_end = write.after.sequence.0 == expected + write.events.len() as u64;
+    if in_order && to_the_end && !write.events.is_empty() {
+        return Ok(hash);
+    }
+    Err(Error::Wall { rule: "events follow one another".to_owned() })
+}
+
+/// An event as it stands in its row.
+struct Body {
+    deployment: Option<String>,
+    text: String,
+    before: String,
+    hash: String,
+}
+
+impl Body {
+    fn new(state: &TargetState, recorded: &Recorded, last: &mut String) -> Self {
+        let deployment = recorded.deployment.map(|id| id.to_string());
+        let text = convert::json(&recorded.event);
+        let hash = Link {
+            before: last,
+            target: state.spec.name.as_str(),
+            sequence: recorded.sequence.0,
+            at: recorded.at.0,
+            deployment: deployment.as_deref(),
+            body: &text,
+        }
+        .hash();
+        let before = std::mem::replace(last, hash.clone());
+        Self { deployment, text, before, hash }
+    }
+}
+
+fn put_target(connection: &Connection, write: &Write<'_>, hash: &str) -> Result<(), Error> {
+    let state = write.after;
+    let sequence = convert::number("sequence", state.sequence.0)?;
+    let waiting = convert::number("waiting", state.queue.len() as u64)?;
+    let busy = state.current.is_some() || !state.queue.is_empty();
+    for recorded in write.events {
+        if let Event::TargetDeclared { spec, by } = &recorded.event {
+            execute(
+                connection,
+                "write a target",
+                "INSERT INTO targets (name, spec, declared_by, declared_at, sequence, last_hash, waiting, busy)
+                 VALUES (?1, ?2, ?3, ?4, 0, '', 0, 0)
+                 ON CONFLICT (name) DO UPDATE SET spec = excluded.spec, declared_by = excluded.declared_by,
+                     declared_at = excluded.declared_at",
+                params![state.spec.name.as_str(), convert::json(spec), by.as_str(), recorded.at.0],
+            )?;
+            put_resources(connection, spec)?;
+        }
+    }
+    execute(
+        connection,
+        "write a target's version",
+        "UPDATE targets SET sequence = ?2, last_hash = ?3, waiting = ?4, busy = ?5 WHERE name = ?1",
+        params![state.spec.name.as_str(), sequence, hash, waiting, busy],
+    )?;
+    Ok(())
+}
+
+fn put_resources(connection: &Connection, spec: &TargetSpec) -> Result<(), Error> {
+    let doing = "write a target's resources";
+    execute(connection, doing, "DELETE FROM resources WHERE target = ?1", [spec.name.as_str()])?;
+    for resource in &spec.resources {
+        let Some(place) = Place::of(spec, resource) else { continue };
+        let selector = place.selector.as_ref().map_or_else(String::new, convert::json);
+        let sql = "INSERT INTO resources (target, name, place, selector) VALUES (?1, ?2, ?3, ?4)";
+        execute(connection, doing, sql, params![spec.name.as_str(), resource.name.as_str(), place.key, selector])?;
+    }
+    Ok(())
+}
+
+fn append(connection: &Connection, write: &Write<'_>, bodies: &[Body]) -> Result<GlobalOrder, Error> {
+    let target = write.after.spec.name.as_str();
+    for (recorded, body) in write.events.iter().zip(bodies) {
+        let sequence = convert::number("sequence", recorded.sequence.0)?;
+        execute(
+            connection,
+            "append an event",
+            "INSERT INTO events (target, sequence, deployment, at, body, before_hash, hash)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            params![target, sequence, body.deployment, recorded.at.0, body.text, body.before, body.hash],
+        )?;
+    }
+    convert::unsigned("the global order", connection.last_insert_rowid()).map(GlobalOrder)
+}
+
+fn touched(events: &[Recorded]) -> BTreeSet<DeploymentId> {
+    events.iter().filter_map(|recorded| recorded.deployment).collect()
+}
+
+fn live(state: &TargetState, id: DeploymentId) -> Option<&Deployment> {
+    state.current.iter().chain(&state.queue).find(|deployment| deployment.id == id)
+}
+
+fn put_deployment(connection: &Connection, write: &Write<'_>, id: DeploymentId) -> Result<(), Error> {
+    let ended = write.ended.iter().find(|deployment| deployment.id == id);
+    let Some(deployment) = ended.or_else(|| live(write.after, id)) else {
+        return Ok(());
+    };
+    let before = write.before.and_then(|state| live(state, id));
+    match before {
+        Some(_) => update_deployment(connection, deployment)?,
+        None => insert_deployment(connection, write, deployment)?,
+    }
+    for attempt in &deployment.attempts {
+        let unchanged = before
+            .and_then(|deployment| deployment.attempts.iter().find(|old| old.id == attempt.id))
+            .is_some_and(|old| old.state == attempt.state);
+        if !unchanged {
+            put_attempt(connection, write.after, deployment, attempt)?;
+        }
+    }
+    Ok(())
+}
+
+fn insert_deployment(connection: &Connection, write: &Write<'_>, deployment: &Deployment) -> Result<(), Error> {
+    let Some(content) = write.submission else {
+        return Err(Error::Wall { rule: "a submission has the digest of its request".to_owned() });
+    };
+    execute(
+        connection,
+        "write a deployment",
+        "INSERT INTO deployments (id, target, number, request, request_digest, state, submitted_by, submitted_at,
+                                  ended_at, last_evidence, record)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        params![
+            deployment.id.to_string(),
+            write.after.spec.name.as_str(),
+            convert::number("deployment", deployment.number)?,
+            deployment.request.to_string(),
+            content.to_string(),
+            convert::deployment_state(deployment.state),
+            deployment.submitted_by.as_str(),
+            deployment.submitted_at.0,
+            deployment.ended.as_ref().map(|ended| ended.at.0),
+            convert::number("evidence", deployment.newest_evidence().0)?,
+            convert::json(deployment)
+        ],
+    )?;
+    Ok(())
+}
+
+fn update_deployment(connection: &Connection, deployment: &Deployment) -> Result<(), Error> {
+    execute(
+        connection,
+        "write a deployment",
+        "UPDATE deployments SET state = ?2, ended_at = ?3, last_evidence = ?4, record = ?5 WHERE id = ?1",
+        params![
+            deployment.id.to_string(),
+            convert::deployment_state(deployment.state),
+            deployment.ended.as_ref().map(|ended| ended.at.0),
+            convert::number("evidence", deployment.newest_evidence().0)?,
+            convert::json(deployment)
+        ],
+    )?;
+    Ok(())
+}
+
+fn put_attempt(
+    connection: &Connection,
+    state: &TargetState,
+    deployment: &Deployment,
+    attempt: &Attempt,
+) -> Result<(), Error> {
+    execute(
+        connection,
+        "write an attempt",
+        "INSERT INTO attempts (id, deployment, target, number, agent, incarnation, fence, state)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+         ON CONFLICT (id) DO UPDATE SET deployment = excluded.deployment, agent = excluded.agent,
+             incarnation = excluded.incarnation, fence = excluded.fence, state = excluded.state",
+        params![
+            attempt.id.to_string(),
+            deployment.id.to_string(),
+            state.spec.name.as_str(),
+            attempt.number,
+            attempt.agent.as_str(),
+            attempt.incarnation.to_string(),
+            convert::number("fence", attempt.fence.as_u64())?,
+            convert::attempt_state(attempt.state)
+        ],
+    )?;
+    Ok(())
+}
+
+/// What one event moves beside the records.
+fn follow(connection: &Connection, state: &TargetState, recorded: &Recorded) -> Result<(), Error> {
+    let at = recorded.at.0;
+    let target = state.spec.name.as_str();
+    match &recorded.event {
+        Event::Reserved { deployment, .. } => {
+            let sql = "INSERT INTO reservations (target, deployment, since) VALUES (?1, ?2, ?3)";
+            execute(connection, "reserve a target", sql, params![target, deployment.to_string(), at])?;
+        }
+        Event::DeploymentEnded { deployment, .. } => {
+            let sql = "DELETE FROM reservations WHERE target = ?1 AND deployment = ?2";
+            execute(connection, "free a target", sql, params![target, deployment.to_string()])?;
+        }
+        Event::PermitGranted { attempt, step, .. } => {
+            let sql = "INSERT INTO open_permits (target, attempt, step, since) VALUES (?1, ?2, ?3, ?4)";
+            execute(connection, "open a permit", sql, params![target, attempt.to_string(), step.as_str(), at])?;
+        }
+        Event::LeaseGranted { fence, .. } => raise(connection, target, fence.as_u64())?,
+        Event::InquiryOpened { inquiry, .. } => match inquiry.kind {
+            InquiryKind::FenceOff { fence } => raise(connection, target, fence.as_u64())?,
+            InquiryKind::Inspect => {}
+        },
+        Event::EvidenceFiled { deployment, evidence } => file(connection, state, *deployment, evidence)?,
+        Event::TargetDeclared { .. }
+        | Event::Submitted { .. }
+        | Event::Waits { .. }
+        | Event::LeaseRenewed { .. }
+        | Event::OfferAccepted { .. }
+        | Event::OfferDeclined { .. }
+        | Event::ReportAccepted { .. }
+        | Event::AttemptEnded { .. }
+        | Event::CancelRecorded { .. }
+        | Event::CancelAfterEnd { .. }
+        | Event::DeadlinePassed { .. }
+        | Event::DeploymentMoved { .. }
+        | Event::Decided { .. }
+        | Event::RevisionRecorded { .. } => {}
+    }
+    Ok(())
+}
+
+fn raise(connection: &Connection, target: &str, fence: u64) -> Result<(), Error> {
+    let sql = "INSERT INTO fences (target, fence) VALUES (?1, ?2)
+               ON CONFLICT (target) DO UPDATE SET fence = excluded.fence";
+    execute(connection, "raise a fence", sql, params![target, convert::number("fence", fence)?])?;
+    Ok(())
+}
+
+fn file(connection: &Connection, state: &TargetState, id: DeploymentId, evidence: &Evidence) -> Result<(), Error> {
+    let body = serde_json::to_value(&evidence.body).expect("plain data serializes");
+    let kind = body.get("kind").and_then(serde_json::Value::as_str).expect("evidence is tagged by its kind").to_owned();
+    execute(
+        connection,
+        "file evidence",
+        "INSERT INTO evidence (deployment, sequence, id, kind, received_at, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![
+            id.to_string(),
+            convert::number("evidence", evidence.sequence.0)?,
+            evidence.id.to_string(),
+            kind,
+            evidence.received_at.0,
+            convert::json(evidence)
+        ],
+    )?;
+    match live(state, id) {
+        Some(_) => Ok(()),
+        None => file_with_ended(connection, id, evidence),
+    }
+}
+
+/// Evidence that came after the end stands in the record too; all else of the record stays.
+fn file_with_ended(connection: &Connection, id: DeploymentId, evidence: &Evidence) -> Result<(), Error> {
+    let sql = "SELECT record FROM deployments WHERE id = ?1";
+    let text: Option<String> = one(connection, "read an ended deployment", sql, [id.to_string()], |row| row.get(0))?;
+    let text = text.ok_or_else(|| Error::Wall { rule: "evidence belongs to a deployment".to_owned() })?;
+    let mut deployment: Deployment = convert::from_json("a deployment's record", &text)?;
+    if deployment.newest_evidence() < evidence.sequence {
+        deployment.evidence.push(evidence.clone());
+    }
+    update_deployment(connection, &deployment)
+}
+
+/// Takes the row of the open permit away once nothing of the attempt is open.
+fn close_permit(connection: &Connection, state: &TargetState) -> Result<(), Error> {
+    let target = state.spec.name.as_str();
+    let sql = "SELECT attempt, step FROM open_permits WHERE target = ?1";
+    let row = one(connection, "read the open permit", sql, [target], |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+    })?;
+    let Some((attempt, step)) = row else { return Ok(()) };
+    let attempt: AttemptId = convert::parse("the open permit's attempt", &attempt)?;
+    if !is_open(state, attempt, &step) {
+        execute(connection, "close a permit", "DELETE FROM open_permits WHERE target = ?1", [target])?;
+    }
+    Ok(())
+}
+
+fn is_open(state: &TargetState, attempt: AttemptId, step: &str) -> bool {
+    let mut attempts = state.current.iter().flat_map(|deployment| &deployment.attempts);
+    let open = attempts.find(|candidate| candidate.id == attempt).and_then(Attempt::open_permit);
+    open.is_some_and(|run| run.name.as_str() == step)
+}
+
+fn remember(connection: &Connection, report: &AnsweredReport) -> Result<(), Error> {
+    execute(
+        connection,
+        "remember a report",
+        "INSERT INTO reports (incarnation, sequence, digest, disposition) VALUES (?1, ?2, ?3, ?4)",
+        params![
+            report.incarnation.to_string(),
+            convert::number("report", report.sequence.0)?,
+            report.content.to_string(),
+            convert::json(&report.disposition)
+        ],
+    )?;
+    Ok(())
+}
+
+fn put_snapshot(connection: &Connection, state: &TargetState) -> Result<(), Error> {
+    let (target, sequence) = (state.spec.name.as_str(), convert::number("sequence", state.sequence.0)?);
+    let sql = "INSERT INTO snapshots (target, sequence, state) VALUES (?1, ?2, ?3)";
+    execute(connection, "write a snapshot", sql, params![target, sequence, convert::json(state)])?;
+    let sql = "DELETE FROM snapshots WHERE target = ?1 AND sequence NOT IN
+                   (SELECT sequence FROM snapshots WHERE target = ?1 ORDER BY sequence DESC LIMIT ?2)";
+    execute(connection, "drop old snapshots", sql, params![target, convert::number("kept", SNAPSHOTS_KEPT)?])?;
+    Ok(())
+}

@@ -1,0 +1,336 @@
+//! Reading, beside the writer: what is committed and nothing else.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use holdfast_common::id::{AgentName, DeploymentId, DeploymentLabel, OperatorName, RequestId, TargetName};
+use holdfast_common::time::Wall;
+use holdfast_coordinator_core::TargetState;
+use holdfast_coordinator_core::state::Evidence;
+use rusqlite::{Connection, OpenFlags, Row, params};
+
+use super::look_up::{all, one};
+use super::replay::{COLUMNS, EventRow};
+use super::{convert, failed, look_up, replay, verify};
+use crate::store::chain::Break;
+use crate::store::rows::{DeploymentFilter, DeploymentRow, EventFilter, StoredEvent, TargetRow};
+use crate::store::{AgentRow, Digest, Error, GlobalOrder, OrphanRow, RefusalRow, Submission, TokenRow};
+
+/// A few read-only connections. Its calls block on the disk: async callers go through [`Reader::run`].
+#[derive(Clone)]
+pub struct Reader {
+    pool: Arc<Pool>,
+}
+
+struct Pool {
+    path: PathBuf,
+    keep: usize,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Reader {
+    pub(super) fn new(path: &Path, keep: usize) -> Self {
+        Self { pool: Arc::new(Pool { path: path.to_owned(), keep, idle: Mutex::new(Vec::new()) }) }
+    }
+
+    /// Does a piece of reading on a thread that may block.
+    pub async fn run<R: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Reader) -> Result<R, Error> + Send + 'static,
+    ) -> Result<R, Error> {
+        let reader = self.clone();
+        match tokio::task::spawn_blocking(move || read(&reader)).await {
+            Ok(result) => result,
+            Err(source) => Err(Error::Failed { doing: "finish a read", source: source.into() }),
+        }
+    }
+
+    /// Every target, by name.
+    pub fn targets(&self) -> Result<Vec<TargetRow>, Error> {
+        self.with(|connection| {
+            let sql = format!("{TARGETS} ORDER BY t.name");
+            all(connection, "list targets", &sql, [], raw_target)?.into_iter().map(target).collect()
+        })
+    }
+
+    /// One target.
+    pub fn target(&self, name: &TargetName) -> Result<Option<TargetRow>, Error> {
+        self.with(|connection| {
+            let sql = format!("{TARGETS} WHERE t.name = ?1");
+            one(connection, "read a target", &sql, [name.as_str()], raw_target)?.map(target).transpose()
+        })
+    }
+
+    /// A target's committed state. What is only in the driver's memory, the last sign of life, is not in it.
+    pub fn state(&self, name: &TargetName) -> Result<Option<TargetState>, Error> {
+        self.with(|connection| {
+            let tx = connection.unchecked_transaction().map_err(failed("begin to read"))?;
+            replay::load(&tx, name)
+        })
+    }
+
+    /// One deployment.
+    pub fn deployment(&self, id: DeploymentId) -> Result<Option<DeploymentRow>, Error> {
+        self.with(|connection| {
+            let sql = "SELECT place, target, record FROM deployments WHERE id = ?1";
+            one(connection, "read a deployment", sql, [id.to_string()], raw_deployment)?.map(deployment).transpose()
+        })
+    }
+
+    /// One deployment by what people call it.
+    pub fn deployment_by_label(&self, label: &DeploymentLabel) -> Result<Option<DeploymentRow>, Error> {
+        self.with(|connection| {
+            let sql = "SELECT place, target, record FROM deployments WHERE target = ?1 AND number = ?2";
+            let values = params![label.target.as_str(), i64::try_from(label.number).unwrap_or(i64::MAX)];
+            one(connection, "read a deployment", sql, values, raw_deployment)?.map(deployment).transpose()
+        })
+    }
+
+    /// The identities that begin so, at most `limit`. `prefix` is hexadecimal digits and dashes; other text begins none.
+    pub fn deployments_beginning(&self, prefix: &str, limit: u32) -> Result<Vec<DeploymentId>, Error> {
+        let prefix = prefix.to_ascii_lowercase();
+        if prefix.is_empty() || !prefix.chars().all(|c| c.is_ascii_hexdigit() || c == '-') {
+            return Ok(Vec::new());
+        }
+        self.with(|connection| {
+            let sql = "SELECT id FROM deployments WHERE id >= ?1 AND id < ?1 || 'g' ORDER BY id LIMIT ?2";
+            let ids = all(connection, "find deployments", sql, params![prefix, limit], |row| row.get::<_, String>(0))?;
+            ids.iter().map(|id| convert::parse("a deployment", id)).collect()
+        })
+    }
+
+    /// Deployments, the latest submission first.
+    pub fn deployments(&self, filter: &DeploymentFilter) -> Result<Vec<DeploymentRow>, Error> {
+        self.with(|connection| {
+            let states: Vec<String> = filter.states.iter().map(|state| convert::deployment_state(*state)).collect();
+            let states = (!states.is_empty()).then(|| convert::json(&states));
+            let before = filter.before.map_or(i64::MAX, |place| i64::try_from(place).unwrap_or(i64::MAX));
+            let sql = "SELECT place, target, record FROM deployments
+                       WHERE place < ?1 AND (?2 IS NULL OR target = ?2)
+                         AND (?3 IS NULL OR state IN (SELECT value FROM json_each(?3)))
+                       ORDER BY place DESC LIMIT ?4";
+            let values = params![before, filter.target.as_ref().map(TargetName::as_str), states, filter.limit];
+            all(connection, "list deployments", sql, values, raw_deployment)?.into_iter().map(deployment).collect()
+        })
+    }
+
+    /// What a request id stands for.
+    pub fn submission(&self, request: RequestId) -> Result<Option<Submission>, Error> {
+        self.with(|connection| look_up::submission(connection, request))
+    }
+
+    /// The target of a deployment.
+    pub fn target_of(&self, id: DeploymentId) -> Result<Option<TargetName>, Error> {
+        self.with(|connection| look_up::target_of(connection, id))
+    }
+
+    /// Events in global order.
+    pub fn events(&self, filter: &EventFilter) -> Result<Vec<StoredEvent>, Error> {
+        self.with(|connection| {
+            let after = i64::try_from(filter.after.0).unwrap_or(i64::MAX);
+            let deployment = filter.deployment.map(|id| id.to_string());
+            let target = filter.target.as_ref().map(TargetName::as_str);
+            // Each filter has an index of its own, so each has a statement of its own.
+            let by = match (&deployment, target) {
+                (Some(_), _) => "deployment = ?2 AND (?3 IS NULL OR target = ?3)",
+                (None, Some(_)) => "?2 IS NULL AND target = ?3",
+                (None, None) => "?2 IS NULL AND ?3 IS NULL",
+            };
+            let sql =
+                format!("SELECT {COLUMNS} FROM events WHERE global_order > ?1 AND {by} ORDER BY global_order LIMIT ?4");
+            let values = params![after, deployment, target, filter.limit];
+            all(connection, "list events", &sql, values, EventRow::read)?.iter().map(event).collect()
+        })
+    }
+
+    /// The last event's place among all.
+    pub fn newest(&self) -> Result<GlobalOrder, Error> {
+        self.with(|connection| {
+            let sql = "SELECT coalesce(max(global_order), 0) FROM events";
+            let newest = one(connection, "read the newest event", sql, [], |row| row.get::<_, i64>(0))?;
+            convert::unsigned("the global order", newest.unwrap_or_default()).map(GlobalOrder)
+        })
+    }
+
+    /// A deployment's evidence, in order of arrival.
+    pub fn evidence(&self, id: DeploymentId) -> Result<Vec<Evidence>, Error> {
+        self.with(|connection| {
+            let sql = "SELECT body FROM evidence WHERE deployment = ?1 ORDER BY sequence";
+            let rows = all(connection, "list evidence", sql, [id.to_string()], |row| row.get::<_, String>(0))?;
+            rows.iter().map(|text| convert::from_json("evidence", text)).collect()
+        })
+    }
+
+    /// Reports on deployments that are not known, the oldest first.
+    pub fn orphans(&self, agent: Option<&AgentName>, limit: u32) -> Result<Vec<OrphanRow>, Error> {
+        self.with(|connection| {
+            let sql = "SELECT agent, incarnation, claim, report, digest, received_at FROM orphan_reports
+                       WHERE (?1 IS NULL OR agent = ?1) ORDER BY received_at, incarnation, sequence LIMIT ?2";
+            let rows = all(connection, "list orphans", sql, params![agent.map(AgentName::as_str), limit], |row| {
+                let texts: [String; 5] = [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?];
+                Ok((texts, row.get::<_, i64>(5)?))
+            })?;
+            rows.into_iter().map(orphan).collect()
+        })
+    }
+
+    /// The token of that hash.
+    pub fn token(&self, hash: Digest) -> Result<Option<TokenRow>, Error> {
+        self.with(|connection| {
+            let sql = format!("{TOKENS} WHERE hash = ?1");
+            one(connection, "read a token", &sql, [hash.to_string()], raw_token)?.map(token).transpose()
+        })
+    }
+
+    /// Every token, by name.
+    pub fn tokens(&self) -> Result<Vec<TokenRow>, Error> {
+        self.with(|connection| {
+            let sql = format!("{TOKENS} ORDER BY name");
+            all(connection, "list tokens", &sql, [], raw_token)?.into_iter().map(token).collect()
+        })
+    }
+
+    /// Every agent that ever spoke, by name.
+    pub fn agents(&self) -> Result<Vec<AgentRow>, Error> {
+        self.with(|connection| {
+            let sql = format!("{AGENTS} ORDER BY name");
+            all(connection, "list agents", &sql, [], raw_agent)?.into_iter().map(agent).collect()
+        })
+    }
+
+    /// One agent.
+    pub fn agent(&self, name: &AgentName) -> Result<Option<AgentRow>, Error> {
+        self.with(|connection| {
+            let sql = format!("{AGENTS} WHERE name = ?1");
+            one(connection, "read an agent", &sql, [name.as_str()], raw_agent)?.map(agent).transpose()
+        })
+    }
+
+    /// The latest refusals, the latest first.
+    pub fn refusals(&self, limit: u32) -> Result<Vec<RefusalRow>, Error> {
+        self.with(|connection| {
+            let sql = "SELECT who, what, why, at FROM refusals ORDER BY place DESC LIMIT ?1";
+            all(connection, "list refusals", sql, [limit], |row| {
+                Ok(RefusalRow { who: row.get(0)?, what: row.get(1)?, why: row.get(2)?, at: Wall(row.get(3)?) })
+            })
+        })
+    }
+
+    /// Every hash and every state again, from the first event. Empty means sound.
+    pub fn verify(&self) -> Result<Vec<Break>, Error> {
+        self.with(verify::verify)
+    }
+
+    fn with<R>(&self, read: impl FnOnce(&Connection) -> Result<R, Error>) -> Result<R, Error> {
+        let idle = self.pool.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => open(&self.pool.path).map_err(failed("open the store for reading"))?,
+        };
+        let result = read(&connection);
+        let mut idle = self.pool.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < self.pool.keep {
+            idle.push(connection);
+        }
+        result
+    }
+}
+
+fn open(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(Duration::from_secs(10))?;
+    connection.pragma_update(None, "query_only", true)?;
+    connection.pragma_update(None, "trusted_schema", false)?;
+    connection.set_prepared_statement_cache_capacity(32);
+    Ok(connection)
+}
+
+const TARGETS: &str = "SELECT t.spec, t.declared_by, t.declared_at, t.waiting, f.fence, r.deployment FROM targets t
+                       LEFT JOIN fences f ON f.target = t.name LEFT JOIN reservations r ON r.target = t.name";
+const TOKENS: &str = "SELECT name, hash, role, expires_at FROM tokens";
+const AGENTS: &str = "SELECT name, fingerprint, incarnation, labels, last_heard FROM agents";
+
+type RawTarget = (String, String, i64, i64, Option<i64>, Option<String>);
+
+fn raw_target(row: &Row<'_>) -> rusqlite::Result<RawTarget> {
+    Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?))
+}
+
+fn target((spec, by, at, waiting, fence, holder): RawTarget) -> Result<TargetRow, Error> {
+    Ok(TargetRow {
+        spec: convert::from_json("a target", &spec)?,
+        declared_by: convert::parse("a name", &by)?,
+        declared_at: Wall(at),
+        fence: fence.map(convert::fence).transpose()?,
+        holder: holder.map(|id| convert::parse("a deployment", &id)).transpose()?,
+        waiting: convert::unsigned("a count", waiting)?,
+    })
+}
+
+type RawDeployment = (i64, String, String);
+
+fn raw_deployment(row: &Row<'_>) -> rusqlite::Result<RawDeployment> {
+    Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+}
+
+fn deployment((place, target, record): RawDeployment) -> Result<DeploymentRow, Error> {
+    Ok(DeploymentRow {
+        place: convert::unsigned("a place", place)?,
+        target: convert::parse("a target", &target)?,
+        record: convert::from_json("a deployment's record", &record)?,
+    })
+}
+
+fn event(row: &EventRow) -> Result<StoredEvent, Error> {
+    Ok(StoredEvent {
+        order: GlobalOrder(convert::unsigned("the global order", row.order)?),
+        target: convert::parse("a target", &row.target)?,
+        recorded: row.recorded()?,
+        hash: row.hash.clone(),
+    })
+}
+
+fn orphan((texts, at): ([String; 5], i64)) -> Result<OrphanRow, Error> {
+    let [agent, incarnation, claim, report, digest] = texts;
+    Ok(OrphanRow {
+        agent: convert::parse("an agent", &agent)?,
+        incarnation: convert::parse("an incarnation", &incarnation)?,
+        claim: convert::from_json("a claim", &claim)?,
+        report: convert::from_json("a report", &report)?,
+        content: Digest::parse(&digest).ok_or_else(|| Error::damaged("a report's digest", digest))?,
+        received_at: Wall(at),
+    })
+}
+
+type RawToken = (String, String, String, Option<i64>);
+
+fn raw_token(row: &Row<'_>) -> rusqlite::Result<RawToken> {
+    Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+}
+
+fn token((name, hash, role, expires_at): RawToken) -> Result<TokenRow, Error> {
+    Ok(TokenRow {
+        hash: Digest::parse(&hash).ok_or_else(|| Error::damaged("a token's hash", hash))?,
+        name: convert::parse::<OperatorName>("a token's name", &name)?,
+        role,
+        expires_at: expires_at.map(Wall),
+    })
+}
+
+type RawAgent = (String, String, String, String, i64);
+
+fn raw_agent(row: &Row<'_>) -> rusqlite::Result<RawAgent> {
+    Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
+}
+
+fn agent((name, fingerprint, incarnation, labels, last_heard): RawAgent) -> Result<AgentRow, Error> {
+    Ok(AgentRow {
+        name: convert::parse("an agent", &name)?,
+        fingerprint,
+        incarnation: convert::parse("an incarnation", &incarnation)?,
+        labels: convert::from_json("labels", &labels)?,
+        last_heard: Wall(last_heard),
+    })
+}

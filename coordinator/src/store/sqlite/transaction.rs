@@ -1,0 +1,202 @@
+//! The writer's transaction: look-ups and writes that one commit covers.
+
+use holdfast_common::claim::Claim;
+use holdfast_common::id::{DeploymentId, IncarnationId, OperatorName, RequestId, TargetName};
+use holdfast_common::report::ReportSequence;
+use holdfast_common::spec::TargetSpec;
+use holdfast_common::time::{Millis, Serving, Wall};
+use holdfast_coordinator_core::TargetState;
+use holdfast_coordinator_core::input::{Answered, PastDeployment};
+use holdfast_coordinator_core::state::{PastAttempt, Run};
+use rusqlite::{OptionalExtension, params};
+
+use super::{convert, failed, look_up, project, replay};
+use crate::store::{
+    AgentRow, Digest, Error, GlobalOrder, OrphanRow, RefusalRow, RunStart, Submission, Taken, TokenRow, Transaction,
+    Write,
+};
+
+/// How many refusals are kept.
+const REFUSALS_KEPT: i64 = 10_000;
+
+/// See [`Transaction`].
+pub struct SqliteTransaction<'a> {
+    tx: rusqlite::Transaction<'a>,
+}
+
+impl<'a> SqliteTransaction<'a> {
+    pub(super) fn new(tx: rusqlite::Transaction<'a>) -> Self {
+        Self { tx }
+    }
+
+    /// Does it whole or not at all. An error that is not contained leaves the transaction as it is: it will be dropped.
+    fn whole<R>(&self, work: impl FnOnce(&rusqlite::Connection) -> Result<R, Error>) -> Result<R, Error> {
+        self.run("SAVEPOINT one_write")?;
+        let result = work(&self.tx);
+        match &result {
+            Ok(_) => self.run("RELEASE one_write")?,
+            Err(error) if error.is_contained() => {
+                self.run("ROLLBACK TO one_write")?;
+                self.run("RELEASE one_write")?;
+            }
+            Err(_) => {}
+        }
+        result
+    }
+
+    fn run(&self, sql: &'static str) -> Result<(), Error> {
+        let doing = failed("mark a write in a transaction");
+        self.tx.prepare_cached(sql).and_then(|mut statement| statement.execute([])).map_err(doing)?;
+        Ok(())
+    }
+
+    fn execute(&self, doing: &'static str, sql: &str, values: impl rusqlite::Params) -> Result<usize, Error> {
+        self.tx.prepare_cached(sql).and_then(|mut statement| statement.execute(values)).map_err(failed(doing))
+    }
+}
+
+impl Transaction for SqliteTransaction<'_> {
+    fn start_run(&mut self, at: Wall) -> Result<RunStart, Error> {
+        let doing = failed("begin a run");
+        let (last, base): (i64, i64) = self
+            .tx
+            .query_row("SELECT coalesce(max(run), 0), coalesce(max(base_ms + served_ms), 0) FROM runs", [], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .map_err(&doing)?;
+        self.execute(
+            "begin a run",
+            "INSERT INTO runs (run, base_ms, started_at) VALUES (?1, ?2, ?3)",
+            params![last + 1, base, at.0],
+        )?;
+        let run = Run(convert::unsigned("a run", last + 1)?);
+        Ok(RunStart { run, base: Serving(convert::unsigned("a run's base", base)?) })
+    }
+
+    fn serve(&mut self, run: Run, served: Millis) -> Result<(), Error> {
+        let (run, served) = (convert::number("run", run.0)?, convert::number("served time", served.0)?);
+        self.execute("write the served time", "UPDATE runs SET served_ms = ?2 WHERE run = ?1", params![run, served])?;
+        Ok(())
+    }
+
+    fn run_began(&mut self, run: Run) -> Result<Option<Serving>, Error> {
+        let base: Option<i64> = self
+            .tx
+            .prepare_cached("SELECT base_ms FROM runs WHERE run = ?1")
+            .and_then(|mut statement| {
+                statement.query_row([i64::try_from(run.0).unwrap_or(i64::MAX)], |row| row.get(0)).optional()
+            })
+            .map_err(failed("read a run"))?;
+        base.map(|base| convert::unsigned("a run's base", base).map(Serving)).transpose()
+    }
+
+    fn load(&mut self, target: &TargetName) -> Result<Option<TargetState>, Error> {
+        replay::load(&self.tx, target)
+    }
+
+    fn busy_targets(&mut self) -> Result<Vec<TargetName>, Error> {
+        look_up::busy_targets(&self.tx)
+    }
+
+    fn write(&mut self, write: &Write<'_>) -> Result<GlobalOrder, Error> {
+        self.whole(|connection| project::write(connection, write))
+    }
+
+    fn submission(&mut self, request: RequestId) -> Result<Option<Submission>, Error> {
+        look_up::submission(&self.tx, request)
+    }
+
+    fn target_of(&mut self, deployment: DeploymentId) -> Result<Option<TargetName>, Error> {
+        look_up::target_of(&self.tx, deployment)
+    }
+
+    fn past_attempt(&mut self, claim: &Claim) -> Result<Option<PastAttempt>, Error> {
+        look_up::past_attempt(&self.tx, claim.attempt)
+    }
+
+    fn past_deployment(&mut self, target: &TargetName, id: DeploymentId) -> Result<Option<PastDeployment>, Error> {
+        look_up::past_deployment(&self.tx, target, id)
+    }
+
+    fn answered(
+        &mut self,
+        incarnation: IncarnationId,
+        sequence: ReportSequence,
+        content: Digest,
+    ) -> Result<Option<Answered>, Error> {
+        look_up::answered(&self.tx, incarnation, sequence, content)
+    }
+
+    fn taken(&mut self, spec: &TargetSpec) -> Result<Option<Taken>, Error> {
+        look_up::taken(&self.tx, spec)
+    }
+
+    fn keep_orphan(&mut self, orphan: &OrphanRow) -> Result<bool, Error> {
+        let OrphanRow { agent, incarnation, claim, report, content, received_at } = orphan;
+        let sequence = convert::number("report", report.sequence.0)?;
+        let rows = self.execute(
+            "keep an orphan report",
+            "INSERT OR IGNORE INTO orphan_reports (incarnation, sequence, digest, agent, claim, report, received_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            params![
+                incarnation.to_string(),
+                sequence,
+                content.to_string(),
+                agent.as_str(),
+                convert::json(claim),
+                convert::json(report),
+                received_at.0
+            ],
+        )?;
+        Ok(rows == 1)
+    }
+
+    fn keep_refusal(&mut self, refusal: &RefusalRow) -> Result<(), Error> {
+        let RefusalRow { who, what, why, at } = refusal;
+        self.execute(
+            "keep a refusal",
+            "INSERT INTO refusals (who, what, why, at) VALUES (?1, ?2, ?3, ?4)",
+            params![who, what, why, at.0],
+        )?;
+        let newest = self.tx.last_insert_rowid();
+        self.execute(
+            "drop an old refusal",
+            "DELETE FROM refusals WHERE place <= ?1",
+            params![newest.saturating_sub(REFUSALS_KEPT)],
+        )?;
+        Ok(())
+    }
+
+    fn put_agent(&mut self, agent: &AgentRow) -> Result<(), Error> {
+        let AgentRow { name, fingerprint, incarnation, labels, last_heard } = agent;
+        self.execute(
+            "write an agent",
+            "INSERT INTO agents (name, fingerprint, incarnation, labels, last_heard) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (name) DO UPDATE SET fingerprint = excluded.fingerprint, incarnation = excluded.incarnation,
+                 labels = excluded.labels, last_heard = excluded.last_heard",
+            params![name.as_str(), fingerprint, incarnation.to_string(), convert::json(labels), last_heard.0],
+        )?;
+        Ok(())
+    }
+
+    fn put_token(&mut self, token: &TokenRow) -> Result<(), Error> {
+        let TokenRow { hash, name, role, expires_at } = token;
+        self.execute(
+            "write a token",
+            "INSERT INTO tokens (name, hash, role, expires_at) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (name) DO UPDATE SET hash = excluded.hash, role = excluded.role,
+                 expires_at = excluded.expires_at",
+            params![name.as_str(), hash.to_string(), role, expires_at.map(|at| at.0)],
+        )?;
+        Ok(())
+    }
+
+    fn remove_token(&mut self, name: &OperatorName) -> Result<bool, Error> {
+        let rows = self.execute("remove a token", "DELETE FROM tokens WHERE name = ?1", params![name.as_str()])?;
+        Ok(rows == 1)
+    }
+
+    fn commit(self) -> Result<(), Error> {
+        self.tx.commit().map_err(|source| Error::Failed { doing: "commit", source: source.into() })
+    }
+}

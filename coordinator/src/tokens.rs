@@ -1,0 +1,135 @@
+//! Operators' tokens in the store.
+
+use std::future::Future;
+use std::path::Path;
+use std::pin::Pin;
+
+use holdfast_common::id::{OperatorName, StoreId};
+use holdfast_common::time::{Millis, Wall};
+use uuid::Uuid;
+
+use crate::auth::secret::NoRandomness;
+use crate::auth::{Hash, Role, Secret, Token, Tokens};
+use crate::store::sqlite::SqliteStore;
+use crate::store::{self, Digest, Reader, Store, TokenRow, Transaction};
+
+/// The longest life of a token.
+pub const LONGEST_LIFE: Millis = Millis::from_secs(366 * 86_400);
+
+/// A token that was taken back ends at this instant.
+const REVOKED: Wall = Wall(0);
+
+/// Tokens as the guard looks them up.
+#[derive(Clone)]
+pub struct StoredTokens {
+    reader: Reader,
+}
+
+impl StoredTokens {
+    /// Over what is committed.
+    #[must_use]
+    pub fn new(reader: Reader) -> Self {
+        Self { reader }
+    }
+}
+
+impl Tokens for StoredTokens {
+    fn find(&self, hash: Hash) -> Pin<Box<dyn Future<Output = Result<Option<Token>, String>> + Send + '_>> {
+        Box::pin(async move {
+            let found = self.reader.run(move |reader| reader.token(Digest(hash.0))).await;
+            match found.map_err(|error| error.to_string())? {
+                // The index found it; this compares it once more, in constant time.
+                Some(row) if Hash(row.hash.0) == hash => token(&row).map(Some),
+                Some(_) | None => Ok(None),
+            }
+        })
+    }
+}
+
+/// A row as a token. A row without an end has ended: every token must have one.
+fn token(row: &TokenRow) -> Result<Token, String> {
+    let role = row.role.parse::<Role>().map_err(|error| format!("the role of token {}: {error}", row.name))?;
+    let expires_at = row.expires_at.unwrap_or(REVOKED);
+    Ok(Token { name: row.name.clone(), role, expires_at, revoked: expires_at == REVOKED })
+}
+
+/// Why a token could not be made, listed or taken back.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is none to work on.
+    #[error("there is no store at {path}: start the coordinator once, or check data_dir")]
+    NoStore {
+        /// Where it should be.
+        path: String,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// No random bytes.
+    #[error(transparent)]
+    NoRandomness(#[from] NoRandomness),
+    /// The name is in use.
+    #[error("a valid token of the name {0} exists: revoke it first, or take another name")]
+    Exists(OperatorName),
+    /// No such token.
+    #[error("there is no token of the name {0}")]
+    NotFound(OperatorName),
+    /// Too short or too long a life.
+    #[error("a token lives at least a second and at most {LONGEST_LIFE}")]
+    Life,
+    /// A row that can't be read.
+    #[error("{0}")]
+    Row(String),
+}
+
+/// Makes a token for an operator. The secret is nowhere else: it is to be shown once.
+pub fn create(path: &Path, name: &OperatorName, role: Role, life: Millis, now: Wall) -> Result<Secret, Error> {
+    if life < Millis::from_secs(1) || life > LONGEST_LIFE {
+        return Err(Error::Life);
+    }
+    let mut store = open(path, now)?;
+    let taken = store.reader().tokens()?.iter().any(|row| row.name == *name && row.expires_at > Some(now));
+    if taken {
+        return Err(Error::Exists(name.clone()));
+    }
+    let secret = Secret::generate()?;
+    let expires_at = Wall(now.0.saturating_add_unsigned(life.0 * 1000));
+    let row = TokenRow {
+        hash: Digest(secret.hash().0),
+        name: name.clone(),
+        role: role.name().to_owned(),
+        expires_at: Some(expires_at),
+    };
+    put(&mut store, &row)?;
+    Ok(secret)
+}
+
+/// Every token, by name.
+pub fn list(path: &Path, now: Wall) -> Result<Vec<Token>, Error> {
+    let rows = open(path, now)?.reader().tokens()?;
+    rows.iter().map(|row| token(row).map_err(Error::Row)).collect()
+}
+
+/// Takes a token back, from the next call on.
+pub fn revoke(path: &Path, name: &OperatorName, now: Wall) -> Result<(), Error> {
+    let mut store = open(path, now)?;
+    let found = store.reader().tokens()?.into_iter().find(|row| row.name == *name);
+    let row = found.ok_or_else(|| Error::NotFound(name.clone()))?;
+    put(&mut store, &TokenRow { expires_at: Some(REVOKED), ..row })
+}
+
+fn put(store: &mut SqliteStore, row: &TokenRow) -> Result<(), Error> {
+    let mut tx = store.begin()?;
+    tx.put_token(row)?;
+    Ok(tx.commit()?)
+}
+
+/// Beside a coordinator that may be running, in one short transaction.
+fn open(path: &Path, now: Wall) -> Result<SqliteStore, Error> {
+    Ok(SqliteStore::open_beside(path, StoreId(Uuid::new_v4()), now)?)
+}
+
+/// Refuses to make a store where there should be one.
+pub fn must_exist(path: &Path) -> Result<(), Error> {
+    if path.exists() { Ok(()) } else { Err(Error::NoStore { path: path.display().to_string() }) }
+}

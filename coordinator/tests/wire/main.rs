@@ -1,0 +1,9 @@
+//! The coordinator over real sockets, with certificates made for each test.
+#![allow(clippy::unwrap_used)]
+
+mod agent;
+mod auth;
+mod hello;
+mod outputs;
+mod requests;
+mod world;

@@ -1,0 +1,82 @@
+//! Steps and resources, as an offer or an inquiry carries them.
+
+use holdfast_common::id::{ResourceName, Revision};
+use holdfast_common::spec::{Reach, ResourceAdapter, ResourceSpec, RetryClass, StepBody, StepEffect, StepSpec};
+
+use super::{Invalid, WireEnum, duration_from_wire, duration_to_wire, parsed, parsed_or_none, required};
+use crate::v1;
+
+/// A step.
+pub fn step_from_wire(step: v1::Step) -> Result<StepSpec, Invalid> {
+    let body = match required("step.body", step.body)? {
+        v1::step::Body::Command(command) if command.argv.is_empty() => {
+            return Err(Invalid::Missing { field: "step.command.argv" });
+        }
+        v1::step::Body::Command(command) => StepBody::Command { argv: command.argv },
+        v1::step::Body::Release(release) => StepBody::Release { archive: release.archive, sha256: release.sha256 },
+    };
+    Ok(StepSpec {
+        name: parsed("step.name", &step.name)?,
+        effect: StepEffect::from_wire("step.effect", step.effect)?,
+        resource: parsed_or_none("step.resource", &step.resource)?,
+        retry: RetryClass::from_wire("step.retry", step.retry)?,
+        body,
+        revision: parsed_or_none("step.revision", &step.revision)?,
+        expected_revision: parsed_or_none("step.expected_revision", &step.expected_revision)?,
+        timeout: step.timeout.map(|timeout| duration_from_wire("step.timeout", timeout)).transpose()?,
+    })
+}
+
+/// A step.
+#[must_use]
+pub fn step_to_wire(step: &StepSpec) -> v1::Step {
+    let body = match &step.body {
+        StepBody::Command { argv } => v1::step::Body::Command(v1::CommandBody { argv: argv.clone() }),
+        StepBody::Release { archive, sha256 } => {
+            v1::step::Body::Release(v1::ReleaseBody { archive: archive.clone(), sha256: sha256.clone() })
+        }
+    };
+    v1::Step {
+        name: step.name.to_string(),
+        effect: step.effect.to_number(),
+        resource: step.resource.as_ref().map(ResourceName::to_string).unwrap_or_default(),
+        retry: step.retry.to_number(),
+        body: Some(body),
+        revision: step.revision.as_ref().map(Revision::to_string).unwrap_or_default(),
+        expected_revision: step.expected_revision.as_ref().map(Revision::to_string).unwrap_or_default(),
+        timeout: step.timeout.map(duration_to_wire),
+    }
+}
+
+/// A resource.
+pub fn resource_from_wire(resource: v1::Resource) -> Result<ResourceSpec, Invalid> {
+    let adapter = match required("resource.adapter", resource.adapter)? {
+        v1::resource::Adapter::Command(command) => ResourceAdapter::Command {
+            inspect: (!command.inspect.is_empty()).then_some(command.inspect),
+            outlives: command.outlives,
+        },
+        v1::resource::Adapter::Release(release) => {
+            ResourceAdapter::Release { root: release.root, retain: release.retain }
+        }
+    };
+    Ok(ResourceSpec {
+        name: parsed("resource.name", &resource.name)?,
+        reach: Reach::from_wire("resource.reach", resource.reach)?,
+        adapter,
+    })
+}
+
+/// A resource.
+#[must_use]
+pub fn resource_to_wire(resource: &ResourceSpec) -> v1::Resource {
+    let adapter = match &resource.adapter {
+        ResourceAdapter::Command { inspect, outlives } => v1::resource::Adapter::Command(v1::CommandResource {
+            inspect: inspect.clone().unwrap_or_default(),
+            outlives: *outlives,
+        }),
+        ResourceAdapter::Release { root, retain } => {
+            v1::resource::Adapter::Release(v1::ReleaseResource { root: root.clone(), retain: *retain })
+        }
+    };
+    v1::Resource { name: resource.name.to_string(), reach: resource.reach.to_number(), adapter: Some(adapter) }
+}

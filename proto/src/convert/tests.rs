@@ -1,0 +1,58 @@
+use holdfast_common::claim::Claim;
+use holdfast_common::fence::{Epoch, Fence};
+use holdfast_common::id::{AttemptId, DeploymentId, StepName};
+use holdfast_common::outcome::{Exit, FailureClass, StepEnd};
+use holdfast_common::report::{Disposition, FiledReason, Report, ReportBody, ReportSequence};
+use holdfast_common::time::Wall;
+use uuid::Uuid;
+
+use super::*;
+use crate::v1;
+
+fn claim() -> Claim {
+    Claim {
+        deployment: DeploymentId(Uuid::from_u128(1)),
+        attempt: AttemptId(Uuid::from_u128(2)),
+        fence: Fence::first(Epoch(1)).expect("first"),
+    }
+}
+
+#[test]
+fn message_without_fence_is_refused_and_never_given_the_current_one() {
+    let mut wire = claim_to_wire(claim());
+    assert_eq!(claim_from_wire(Some(wire.clone())), Ok(claim()));
+    wire.fence = 0;
+    assert_eq!(claim_from_wire(Some(wire)), Err(Invalid::Missing { field: "claim.fence" }));
+    assert_eq!(claim_from_wire(None), Err(Invalid::Missing { field: "claim" }));
+}
+
+#[test]
+fn unspecified_and_future_enum_values_are_refused_by_name() {
+    for number in [0, 99, -1] {
+        let wire = v1::Disposition { sequence: 1, kind: v1::DispositionKind::Filed as i32, reason: number };
+        let refused = Invalid::Enum { field: "reason", kind: "FiledReason", number };
+        assert_eq!(disposition_from_wire(wire), Err(refused));
+    }
+}
+
+#[test]
+fn reports_survive_the_wire() {
+    let step = StepName::new("switch").expect("valid");
+    let failed = StepEnd::Failed { maybe_partial: true, class: FailureClass::Permanent };
+    for (end, exit) in [
+        (StepEnd::Applied, Some(Exit::Exited(0))),
+        (failed, Some(Exit::Exited(255))),
+        (StepEnd::Stopped { maybe_partial: false }, Some(Exit::Signaled { signal: 9, by_us: true })),
+        (StepEnd::Unknown, Some(Exit::Unknown)),
+        (StepEnd::NotStarted, None),
+    ] {
+        let detail = String::from("text");
+        let body = ReportBody::StepEnded { step: step.clone(), end, exit, observed: None, detail };
+        let report = Report { sequence: ReportSequence(7), said_at: Wall(-1_500_000), body };
+        assert_eq!(report_from_wire(report_to_wire(claim(), &report)), Ok((claim(), report)));
+    }
+    for disposition in [Disposition::Accepted, Disposition::Filed(FiledReason::LeaseExpired)] {
+        let wire = disposition_to_wire(ReportSequence(3), disposition);
+        assert_eq!(disposition_from_wire(wire), Ok((ReportSequence(3), disposition)));
+    }
+}

@@ -1,0 +1,108 @@
+//! Target and deployment files.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::site::Archive;
+
+/// A target that commands change: the least that can be proven.
+#[must_use]
+pub fn command_target(name: &str, outlives: bool) -> String {
+    format!(
+        r#"schema = "holdfast/v1"
+name = "{name}"
+agents = {{ role = "shop" }}
+
+[[resource]]
+name = "box"
+adapter = "command"
+reach = "shared"
+with = {{ outlives = {outlives} }}
+"#
+    )
+}
+
+/// A target with one release folder.
+#[must_use]
+pub fn release_target(name: &str, root: &Path, reach: &str) -> String {
+    format!(
+        r#"schema = "holdfast/v1"
+name = "{name}"
+agents = {{ role = "shop" }}
+
+[[resource]]
+name = "site"
+adapter = "release"
+reach = "{reach}"
+with = {{ root = {root:?}, retain = 3 }}
+"#
+    )
+}
+
+/// A deployment file in the making.
+#[derive(Clone, Debug)]
+pub struct DeploymentFile {
+    text: String,
+}
+
+impl DeploymentFile {
+    /// For that target, with a lease of that length, three tries and short delays between them.
+    #[must_use]
+    pub fn new(target: &str, ttl: Duration) -> Self {
+        let ttl = ttl.as_millis();
+        let text = format!(
+            r#"schema = "holdfast/v1"
+target = "{target}"
+
+[lease]
+ttl = "{ttl}ms"
+
+[cancel]
+grace = "1s"
+
+[retry]
+max_attempts = 3
+backoff = {{ initial = "100ms", max = "500ms" }}
+"#
+        );
+        Self { text }
+    }
+
+    /// With one more step that runs a command. `retry` is `unsafe`, `idempotent` or `pure`.
+    #[must_use]
+    pub fn mutates(self, name: &str, retry: &str, argv: &[String]) -> Self {
+        self.step(name, &format!("retry = \"{retry}\"\nrun = {argv:?}\n"))
+    }
+
+    /// With one more step that runs a command which changes nothing.
+    #[must_use]
+    pub fn looks(self, name: &str, argv: &[String]) -> Self {
+        self.step(name, &format!("effect = \"none\"\nrun = {argv:?}\n"))
+    }
+
+    /// With one more step that applies a release.
+    #[must_use]
+    pub fn release(self, name: &str, archive: &Archive, revision: &str) -> Self {
+        let Archive { path, sha256 } = archive;
+        self.step(
+            name,
+            &format!(
+                "retry = \"idempotent\"\nwith = {{ archive = {path:?}, sha256 = \"{sha256}\", revision = \"{revision}\" }}\n"
+            ),
+        )
+    }
+
+    /// With one more step, its keys as TOML lines.
+    #[must_use]
+    pub fn step(mut self, name: &str, keys: &str) -> Self {
+        write!(self.text, "\n[[step]]\nname = \"{name}\"\n{keys}").expect("a string can be written");
+        self
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}

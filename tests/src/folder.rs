@@ -1,0 +1,110 @@
+//! A test's own folder. Nothing of it is left: neither files nor the processes that live in it.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
+
+/// Keeps the folder when it is set.
+const KEEP: &str = "HOLDFAST_KEEP";
+
+/// A temporary folder. Its end kills every process that works in it or was started with it.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// A new one.
+    #[must_use]
+    pub fn new() -> Self {
+        let path = std::env::temp_dir().join(format!("holdfast-{:016x}", rand::random::<u64>()));
+        fs::create_dir(&path).expect("a new folder among the temporary files");
+        Self { path: path.canonicalize().expect("it was just made") }
+    }
+
+    /// Its absolute path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A path in it.
+    #[must_use]
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Writes a file in it.
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.join(name);
+        fs::write(&path, text).expect("a test's own folder can be written");
+        path
+    }
+
+    /// Process ids of what works in it or was started with it, other than this process.
+    #[must_use]
+    pub fn processes(&self) -> Vec<i32> {
+        let own = getpid().as_raw_nonzero().get();
+        let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+        entries
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .filter(|pid| *pid != own && self.is_home_of(*pid))
+            .collect()
+    }
+
+    fn is_home_of(&self, pid: i32) -> bool {
+        let works_here = fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(&self.path));
+        let names = |file: &str| {
+            let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            let path = self.path.as_os_str().as_encoded_bytes();
+            bytes.windows(path.len()).any(|window| window == path)
+        };
+        works_here || names("cmdline") || names("environ")
+    }
+
+    /// Kills them all, and those that they started meanwhile.
+    pub fn end_processes(&self) {
+        let begun = Instant::now();
+        loop {
+            let left = self.processes();
+            if left.is_empty() || begun.elapsed() > Duration::from_secs(10) {
+                return;
+            }
+            for pid in left {
+                self.end(pid);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// The descriptor is opened before the process is looked at again, so that no stranger with the same number is hit.
+    fn end(&self, pid: i32) {
+        let Some(process) = open(pid) else { return };
+        if self.is_home_of(pid) {
+            let _gone_already = pidfd_send_signal(&process, Signal::KILL);
+        }
+    }
+}
+
+fn open(pid: i32) -> Option<OwnedFd> {
+    pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()
+}
+
+impl Default for Folder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        self.end_processes();
+        if std::env::var_os(KEEP).is_none() {
+            let _best_effort = fs::remove_dir_all(&self.path);
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Real processes, real sockets, real faults.
+
+mod harness;
+mod hostile_coordinator;
+
+/// Everything under test in one program.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_holdfast-under-test");
