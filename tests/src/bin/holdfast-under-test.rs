@@ -16,6 +16,7 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args_os();
     let program = arguments.next().unwrap_or_default();
     match arguments.next().as_deref().and_then(std::ffi::OsStr::to_str) {
+        Some("coordinator") => holdfast_coordinator::cli::main(std::iter::once(program).chain(arguments)),
         Some("agent") => holdfast_agent::cli::main(std::iter::once(program).chain(arguments)),
         _ => ExitCode::from(2),
     }

@@ -1,5 +1,8 @@
 //! Real processes, real sockets, real faults.
 
+mod cases;
+mod crash_case;
+mod crash_points;
 mod harness;
 mod hostile_coordinator;
 
