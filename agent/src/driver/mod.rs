@@ -306,15 +306,14 @@ impl<H: Hands, C: Clock> Driver<H, C> {
     /// Leases count from when the heartbeat was sent, less a margin: the coordinator counts from its receipt, plus one.
     fn renewed(&mut self, number: u64, leases: Vec<(Claim, Option<Millis>)>, batch: &mut Batch) {
         let Some(live) = &mut self.session else { return };
-        let Some(sent) = live.sent.remove(&number) else { return };
+        let sent = live.sent.remove(&number);
         live.sent.retain(|earlier, _| *earlier > number);
-        for (claim, ttl) in leases {
-            if !self.holds(claim) {
-                continue;
-            }
-            let input = match ttl {
-                Some(ttl) => Input::Renewed { until: until(sent, ttl) },
-                None => Input::Superseded,
+        for (claim, ttl) in leases.into_iter().filter(|(claim, _)| self.holds(*claim)).collect::<Vec<_>>() {
+            let input = match (ttl, sent) {
+                (Some(ttl), Some(sent)) => Input::Renewed { until: until(sent, ttl) },
+                // An answer to no heartbeat of this session renews nothing.
+                (Some(_), None) => continue,
+                (None, _) => Input::Superseded,
             };
             self.decide(claim.attempt, input, batch);
         }

@@ -282,6 +282,28 @@ fn lease_counts_from_when_the_heartbeat_was_sent() {
 }
 
 #[test]
+fn attempt_is_superseded_also_by_an_answer_to_no_heartbeat_and_never_renewed_by_one() {
+    let mut agent = Agent::new();
+    agent.connect(1, 1);
+    agent.tell(1, offer());
+    agent.said();
+    *agent.now.0.borrow_mut() = 1_000 + 20_000;
+    agent.tell(1, FromCoordinator::Renewed { number: 0, leases: vec![(claim(), Some(Millis(90_000)))] });
+    agent.tell(1, permit(None));
+    assert_eq!(agent.did(), ["tombstone switch"]);
+    agent.tell(1, FromCoordinator::Renewed { number: 0, leases: vec![(claim(), None)] });
+    agent.said();
+    *agent.now.0.borrow_mut() += 1_000;
+    agent.step(Event::Hand(HandEvent::Tombstoned(claim().attempt, step_name())));
+    let claims = agent
+        .said()
+        .iter()
+        .map(|said| if let Message::Heartbeat(beat) = said { beat.claims.len() } else { 0 })
+        .sum::<usize>();
+    assert_eq!(claims, 0, "a superseded attempt asks for no lease");
+}
+
+#[test]
 fn message_of_an_older_session_is_not_heard() {
     let mut agent = Agent::new();
     agent.connect(1, 1);

@@ -8,7 +8,7 @@
 //!   web-01.toml, web-01/             configuration and state of an agent
 //!   host/shop/               what is deployed: the one file system that both agents see
 //!   shop.target.toml, shop.deploy.toml, site-v1.tar.gz, site-v2.tar.gz   to try things out with
-//!   token, environment       how another terminal reaches the coordinator
+//!   environment, config.toml, token   how another terminal reaches the coordinator: to be sourced, as a context, alone
 //!   log/                     what each child process wrote
 //! ```
 

@@ -15,7 +15,7 @@ mod args;
 mod child;
 mod control;
 mod folder;
-//mod hidden;
+mod hidden;
 mod leftovers;
 mod lines;
 mod narrator;
@@ -32,7 +32,7 @@ use holdfast_common::code::ExitCode;
 use holdfast_common::text::one_line;
 
 pub use args::{Args, Command};
-//pub use hidden::dispatch;
+pub use hidden::dispatch;
 
 use crate::output::Options;
 use control::{Answer, Request};

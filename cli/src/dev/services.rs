@@ -209,6 +209,17 @@ mod tests {
     use super::super::folder::tests::Scratch;
     use super::*;
 
+    #[test]
+    fn the_coordinator_can_read_its_configuration() {
+        let scratch = Scratch::new();
+        let folder = Folder::open(Some(&scratch.0.join("here"))).expect("a folder");
+        let ca = Authority::create(&folder.join("tls")).expect("a CA");
+        let file = coordinator_config(&folder, &ca, 7443).expect("written");
+        let config: holdfast_coordinator::config::Config = config::load(Some(&file), []).expect("valid");
+        assert_eq!(config.listen.address.to_string(), "127.0.0.1:7443");
+        assert_eq!(config.tls.client_ca, ca.certificate());
+    }
+
     #[tokio::test]
     async fn an_agent_can_read_its_configuration_from_a_folder_of_any_name() {
         let scratch = Scratch::new();

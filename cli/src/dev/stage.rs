@@ -1,6 +1,9 @@
 //! From the first child's start to the last one's end.
 
+use std::io::Write;
+
 use holdfast_common::code::ExitCode;
+use holdfast_common::text::one_line;
 use tokio::sync::mpsc;
 
 use super::api::{Access, Api};
@@ -15,7 +18,7 @@ use super::pointer::{Pointer, Pointers};
 use super::services::{AGENTS, Services, quoted};
 use super::signals::Signals;
 use super::tour::{self, Plot, Untrue};
-use crate::output::Options;
+use crate::output::{Options, exit};
 
 /// How it came to its end.
 enum End {
@@ -39,7 +42,7 @@ pub(super) async fn run(args: &Args, output: &Options) -> anyhow::Result<ExitCod
     let mut narrator = Narrator::new(output);
     let mut services = Services::default();
     let end = act(args, &folder, &mut services, &mut narrator, &mut signals).await;
-    clear_up(&services, &mut narrator, &mut signals).await?;
+    clear_up(&services, &mut signals).await;
     conclude(end, folder, &services)
 }
 
@@ -69,6 +72,8 @@ async fn act(
     };
     played.await.unwrap_or_else(|error: anyhow::Error| match error.downcast::<Untrue>() {
         Ok(untrue) => End::Untrue(untrue),
+        // Whoever read along has had enough.
+        Err(error) if exit::is_closed_pipe(&error) => End::BrokenOff,
         Err(error) => End::Failed(error),
     })
 }
@@ -174,7 +179,7 @@ async fn stay(
             Some(done) = control.done.recv() => narrator.line(&done)?,
             (child, status) = services.death(&told) => {
                 narrator.line(&obituary(child, status))?;
-                child.last_words(5).iter().try_for_each(|line| narrator.line(&format!("  {}", printable(line))))?;
+                child.last_words(5).iter().try_for_each(|line| narrator.line(&format!("  {}", one_line(line))))?;
                 told.push(child.name().to_owned());
             }
         }
@@ -190,51 +195,49 @@ fn obituary(child: &Child, status: Option<std::process::ExitStatus>) -> String {
     )
 }
 
-fn printable(text: &str) -> String {
-    holdfast_common::text::one_line(text)
-}
-
 /// Ends all children, in order and gently; a second signal ends them at once.
-async fn clear_up(services: &Services, narrator: &mut Narrator, signals: &mut Signals) -> anyhow::Result<()> {
+async fn clear_up(services: &Services, signals: &mut Signals) {
     tokio::select! {
         () = services.stop() => {}
         () = signals.next() => services.kill().await,
     }
     for leftover in leftovers::end().await {
-        narrator.line(&format!("A step was still at work and was ended: {}", leftover.command))?;
+        complain(&format!("a step was still at work and was ended: {}", leftover.command));
     }
-    Ok(())
 }
 
+/// What failed stays for a look; else a temporary folder goes.
 fn conclude(end: End, folder: Folder, services: &Services) -> anyhow::Result<ExitCode> {
     let code = match end {
         End::Over | End::Asked => ExitCode::Done,
         End::BrokenOff => ExitCode::Interrupted,
         End::Untrue(untrue) => {
-            anstream::eprintln!("\nerror: the tour met something that is not so");
-            anstream::eprintln!("  expected  {}", printable(&untrue.expected));
-            anstream::eprintln!("  seen      {}", printable(&untrue.seen));
-            show_logs(services);
-            ExitCode::Unexpected
+            complain("\nerror: the tour met something that is not so");
+            complain(&format!("  expected  {}", one_line(&untrue.expected)));
+            complain(&format!("  seen      {}", one_line(&untrue.seen)));
+            return Ok(keep(&folder, services));
         }
         End::Failed(error) => {
-            anstream::eprintln!("\nerror: {}", printable(&format!("{error:#}")));
-            show_logs(services);
-            ExitCode::Unexpected
+            complain(&format!("\nerror: {}", one_line(&format!("{error:#}"))));
+            return Ok(keep(&folder, services));
         }
     };
-    match code {
-        ExitCode::Unexpected => anstream::eprintln!("\nEverything was kept for a look: {}", folder.path().display()),
-        _ => folder.remove()?,
-    }
+    folder.remove()?;
     Ok(code)
 }
 
-fn show_logs(services: &Services) {
+fn keep(folder: &Folder, services: &Services) -> ExitCode {
     for (name, log, lines) in services.last_words() {
-        anstream::eprintln!("\nlast lines of {name} ({}):", log.display());
-        lines.iter().for_each(|line| anstream::eprintln!("  {}", printable(line)));
+        complain(&format!("\nlast lines of {name} ({}):", log.display()));
+        lines.iter().for_each(|line| complain(&format!("  {}", one_line(line))));
     }
+    complain(&format!("\neverything was kept for a look: {}", folder.path().display()));
+    ExitCode::Unexpected
+}
+
+/// On stderr. A terminal that is gone must not keep the children from being ended.
+fn complain(text: &str) {
+    let _ = writeln!(anstream::stderr(), "{text}");
 }
 
 #[cfg(test)]

@@ -157,3 +157,27 @@ async fn a_stop_is_told_to_every_session_and_is_over_in_time() {
     let (bye, ()) = tokio::join!(agent.bye(), world.stop());
     assert_eq!(bye.code, "HF-6004");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_waits_for_nobody_who_says_nothing() {
+    let world = World::new().await;
+    let mut admin = world.admin().await;
+    crate::requests::declare(&mut admin).await;
+    crate::requests::submit(&mut admin, 1).await;
+    let watch = v1::WatchEventsRequest { deployment: "shop@prod#1".to_owned(), from_sequence: 0, follow: true };
+    let mut events = admin.watch_events(watch).await.expect("watched").into_inner();
+    let silent_socket = tokio::net::TcpStream::connect(world.address).await.expect("connected");
+    let silent_session = Agent::silent(&world, "web-07").await;
+    world.stop().await;
+    let end = soon("the end of the events", async {
+        loop {
+            match events.message().await {
+                Ok(Some(_)) => {}
+                Ok(None) => panic!("the end of a watch says why"),
+                Err(status) => return status,
+            }
+        }
+    });
+    assert_eq!(crate::world::problem(&end.await).code.to_string(), "HF-6004");
+    drop((silent_socket, silent_session));
+}

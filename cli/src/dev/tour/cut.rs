@@ -51,7 +51,11 @@ fn is_permit(event: &v1::Event) -> bool {
 
 async fn cut(story: &mut Story<'_>, agent: &str) -> anyhow::Result<()> {
     story.lines.mute(agent);
-    story.narrator.fact(Some(Mark::NoContact), None, &format!("from here on nothing that {agent} says arrives"))?;
+    story.narrator.fact(
+        Some(Mark::NoContact),
+        None,
+        &format!("the tour cuts the line: from here on nothing that {agent} says arrives"),
+    )?;
     story
         .look("the page of v2, switched by the agent that nobody hears", async || {
             Ok((story.page() == Version::V2.index()).then_some(()))

@@ -32,11 +32,11 @@ async fn show_output(story: &mut Story<'_>, deployment: &v1::Deployment) -> anyh
     let label = deployment.summary.as_ref().map(|summary| summary.label.clone()).unwrap_or_default();
     let number = last_attempt(deployment)?.number;
     let printed = story
-        .look("the output of the step check", async || {
-            let text = story.api.log(&label, "check", number).await?;
+        .look("the output of the step smoke", async || {
+            let text = story.api.log(&label, "smoke", number).await?;
             Ok((!text.is_empty()).then_some(text))
         })
         .await?;
-    story.narrator.detail("check said", printed.trim())?;
-    story.check(printed.contains("Revision v1"), "the step check has read v1", printed.trim())
+    story.narrator.detail("smoke said", printed.trim())?;
+    story.check(printed.contains("Revision v1"), "the step smoke has read v1", printed.trim())
 }

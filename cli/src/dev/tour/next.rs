@@ -1,5 +1,6 @@
 //! The next deployment runs, and the whole history is there.
 
+use holdfast_common::text::bounded;
 use holdfast_proto::v1;
 
 use super::super::site::Version;
@@ -7,6 +8,9 @@ use super::cut::Lost;
 use super::story::{Story, last_attempt, untrue};
 use super::words;
 use crate::output::{Table, time};
+
+/// Of a sentence in the history, in bytes.
+const WIDEST: usize = 100;
 
 pub(super) async fn run(story: &mut Story<'_>, lost: &Lost, waiting: &str) -> anyhow::Result<()> {
     story.narrator.chapter(6, "The next one runs, and nothing is forgotten")?;
@@ -33,11 +37,11 @@ async fn history(story: &mut Story<'_>, label: &str) -> anyhow::Result<()> {
     while let Some(event) = events.next().await? {
         all.push(event);
     }
-    let mut table = Table::new(&["event", "at", "what was recorded", "hash"]);
+    let mut table = Table::new(&["event", "at", "hash", "what was recorded"]);
     for event in &all {
         let at = words::wall(event.at).map(time::clock).unwrap_or_default();
         let hash: String = event.hash.chars().take(8).collect();
-        table.row([&event.sequence.to_string(), &at, &event.sentence, &hash]);
+        table.row([&event.sequence.to_string(), &at, &hash, &bounded(&event.sentence, WIDEST)]);
     }
     story.narrator.table(&table)?;
     let grows = all.windows(2).all(|pair| pair[0].sequence < pair[1].sequence);

@@ -1,14 +1,13 @@
 //! What an agent's journal says of the attempts that it holds, when it comes back.
 //!
-//! A journal's word is evidence. It is filed where it helps somebody decide: on a deployment that has not ended, about
-//! an attempt that is not current any more, unless the same word is there already. For a current attempt the journal's
-//! reports speak.
+//! A journal's word is evidence. The core files it where it tells something: about an attempt that nobody knows the end
+//! of, and not twice. The agent is told which of its attempts are over.
 
 use holdfast_common::claim::Claim;
+use holdfast_common::id::TargetName;
 use holdfast_common::recovery::Runner;
 use holdfast_coordinator_core::TargetState;
 use holdfast_coordinator_core::input::Speaker;
-use holdfast_coordinator_core::state::{Attempt, Deployment, EvidenceBody};
 use holdfast_proto::convert::{Held, JournalState, claim_to_wire};
 use holdfast_proto::v1;
 use holdfast_proto::v1::connect_response::Message;
@@ -16,36 +15,21 @@ use holdfast_proto::v1::connect_response::Message;
 use super::session::Session;
 use crate::driver::Asked;
 
-/// Tells the agent which of its attempts are over, and files what its journal says of them.
+/// Files what the agent's journal says of its attempts, and tells the agent which of them are over.
 pub(super) async fn answer(session: &Session, held: &[Held]) {
     let mut superseded = Vec::new();
     for held in held {
-        let target = session.shared.driver.target_of(held.claim.deployment).await;
-        let state = match target.clone() {
-            Some(target) => session.shared.driver.state(target).await,
-            None => None,
+        let current = match session.shared.driver.target_of(held.claim.deployment).await {
+            Some(target) => file(session, target, held).await,
+            None => false,
         };
-        let found = state.as_deref().and_then(|state| find(state, &session.speaker, held.claim));
-        match (found, target) {
-            (Some((_, attempt)), _) if attempt.state.is_live() => continue,
-            (Some((deployment, attempt)), Some(target)) if !is_filed(deployment, attempt, &session.speaker, held) => {
-                let asked = Asked::JournalSpoke {
-                    speaker: session.speaker.clone(),
-                    claim: held.claim,
-                    runner: runner(held.state),
-                    detail: detail(held),
-                };
-                if let Err(error) = session.shared.driver.ask(target, asked).await {
-                    tracing::warn!(agent = %session.speaker.agent, %error, "could not file a journal's word");
-                }
-            }
-            (Some(_) | None, _) => {}
+        if !current {
+            superseded.push(v1::RenewedLease {
+                claim: Some(claim_to_wire(held.claim)),
+                answer: v1::LeaseAnswer::Superseded as i32,
+                ttl: None,
+            });
         }
-        superseded.push(v1::RenewedLease {
-            claim: Some(claim_to_wire(held.claim)),
-            answer: v1::LeaseAnswer::Superseded as i32,
-            ttl: None,
-        });
     }
     if !superseded.is_empty() {
         let answer = v1::HeartbeatAnswer { number: 0, leases: superseded };
@@ -53,28 +37,28 @@ pub(super) async fn answer(session: &Session, held: &[Held]) {
     }
 }
 
-/// The attempt, if it is one of this agent's under this fence, in a deployment that has not ended.
-fn find<'a>(state: &'a TargetState, speaker: &Speaker, claim: Claim) -> Option<(&'a Deployment, &'a Attempt)> {
-    let deployment = state.current.as_ref().filter(|deployment| deployment.id == claim.deployment)?;
-    let attempt = deployment.attempts.iter().find(|attempt| attempt.id == claim.attempt)?;
-    (attempt.agent == speaker.agent && attempt.fence == claim.fence).then_some((deployment, attempt))
+/// Whether the attempt is current, after its journal's word was taken.
+async fn file(session: &Session, target: TargetName, held: &Held) -> bool {
+    let spoke = Asked::JournalSpoke {
+        speaker: session.speaker.clone(),
+        claim: held.claim,
+        runner: runner(held.state),
+        detail: detail(held),
+    };
+    if let Err(error) = session.shared.driver.ask(target.clone(), spoke).await {
+        tracing::warn!(agent = %session.speaker.agent, %error, "could not file a journal's word");
+    }
+    let state = session.shared.driver.state(target).await;
+    state.is_some_and(|state| is_current(&state, &session.speaker, held.claim))
 }
 
-/// Whether the same word of the same journal is the last one on record for the attempt.
-fn is_filed(deployment: &Deployment, about: &Attempt, speaker: &Speaker, held: &Held) -> bool {
-    let last = deployment.evidence.iter().rev().find_map(|evidence| match &evidence.body {
-        EvidenceBody::JournalWord { incarnation, attempt, runner, detail, .. } if *attempt == about.id => {
-            Some((*incarnation, *runner, detail.clone()))
-        }
-        EvidenceBody::JournalWord { .. }
-        | EvidenceBody::LateReport { .. }
-        | EvidenceBody::Inspection { .. }
-        | EvidenceBody::FencedOff { .. }
-        | EvidenceBody::InquiryFailed { .. }
-        | EvidenceBody::Attested { .. }
-        | EvidenceBody::Note { .. } => None,
-    });
-    last == Some((speaker.incarnation, runner(held.state), detail(held)))
+fn is_current(state: &TargetState, speaker: &Speaker, claim: Claim) -> bool {
+    let current = state.current.as_ref().filter(|deployment| deployment.id == claim.deployment);
+    let mut attempts = current.into_iter().flat_map(|deployment| &deployment.attempts);
+    attempts.any(|attempt| {
+        let own = attempt.agent == speaker.agent && attempt.incarnation == speaker.incarnation;
+        own && attempt.id == claim.attempt && attempt.fence == claim.fence && attempt.state.is_live()
+    })
 }
 
 /// What the journal's state says of the runner, and no more.
