@@ -74,6 +74,21 @@ points! {
     AfterInquiry = "after-inquiry",
 }
 
+impl CrashPoint {
+    /// Whether the shim passes it, and not the agent.
+    #[must_use]
+    pub fn is_in_shim(self) -> bool {
+        matches!(
+            self,
+            CrashPoint::BeforeStartRecord
+                | CrashPoint::AfterStartRecord
+                | CrashPoint::AfterBodySpawn
+                | CrashPoint::BeforeExitRecord
+                | CrashPoint::AfterExitRecord
+        )
+    }
+}
+
 /// Passes a point.
 #[cfg(not(feature = "bugs"))]
 pub fn point(_point: CrashPoint) {}

@@ -261,7 +261,7 @@ impl Case {
 
     /// Takes a deployment that is not terminal to its end: what has not ended takes a request to stop, and what is uncertain or
     /// held a decision.
-    pub(crate) async fn to_the_end(&mut self, label: &str) -> Deployment {
+    pub(crate) async fn bring_to_its_end(&mut self, label: &str) -> Deployment {
         self.cancel(label).await;
         let settled = self.settled(label).await;
         if is_terminal(state_of(&settled)) { settled } else { self.give_up(label).await }

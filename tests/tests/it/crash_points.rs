@@ -84,35 +84,6 @@ fn cases_of_agent(point: AgentPoint) -> (Vec<(Scene, u32)>, DeploymentState) {
     }
 }
 
-/// Whether the shim dies there, and not the agent.
-fn is_shims(point: AgentPoint) -> bool {
-    use AgentPoint as P;
-    match point {
-        P::BeforeStartRecord | P::AfterStartRecord | P::AfterBodySpawn | P::BeforeExitRecord | P::AfterExitRecord => {
-            true
-        }
-        P::BeforeJournalCommit
-        | P::AfterJournalCommit
-        | P::BeforeOfferAnswer
-        | P::AfterOfferAnswer
-        | P::BeforePermitRequest
-        | P::AfterPermitRequest
-        | P::PermitHeard
-        | P::BeforeShimSpawn
-        | P::AfterShimSpawn
-        | P::BeforeReportSend
-        | P::AfterReportSend
-        | P::DispositionHeard
-        | P::CancelHeard
-        | P::BeforeStopRequest
-        | P::AfterStopRequest
-        | P::BeforeTombstone
-        | P::AfterTombstone
-        | P::BeforeInquiry
-        | P::AfterInquiry => false,
-    }
-}
-
 /// A death of the coordinator costs no work: it ends as it would have without it.
 #[test]
 fn a_coordinator_that_dies_at_any_point_loses_and_repeats_nothing() {
@@ -165,7 +136,7 @@ fn an_agent_or_shim_that_dies_at_any_point_leaves_one_true_state() {
 async fn agent_case(mut case: Case, point: AgentPoint, scene: Scene, wanted: DeploymentState) {
     let settled = play(&mut case, scene).await;
     assert!(case.was_reached(), "{settled:?}, and the point was never reached");
-    assert!(is_shims(point) || case.died() > 0, "{settled:?}, and no agent died");
+    assert!(point.is_in_shim() || case.died() > 0, "{settled:?}, and no agent died");
     assert_eq!(settled, wanted);
     if wanted == DeploymentState::Succeeded {
         case.ledger().check_begun(1);
@@ -185,7 +156,7 @@ async fn play(case: &mut Case, scene: Scene) -> DeploymentState {
     let ended = match scene {
         _ if is_terminal(settled) => settled,
         Scene::Reconcile => state_of(&reconcile(case, &label).await),
-        Scene::MainJob | Scene::Cancel | Scene::TakeUp => state_of(&case.to_the_end(&label).await),
+        Scene::MainJob | Scene::Cancel | Scene::TakeUp => state_of(&case.bring_to_its_end(&label).await),
     };
     assert!(is_terminal(ended), "{ended:?}");
     settled
