@@ -3,6 +3,7 @@
 mod cases;
 mod crash_case;
 mod crash_points;
+mod durability;
 mod harness;
 mod hostile_coordinator;
 
