@@ -1,7 +1,6 @@
 //! What was said is on disk: seen at the border to the kernel, with `strace`.
 
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
 use std::time::Duration;
 
 use holdfast_proto::v1::connect_request::Message as Hears;
@@ -49,7 +48,7 @@ pub(crate) async fn coordinator_answers_after_its_syncs(bug: Option<&str>) -> Re
     cluster.start_coordinator().await;
     let marks = answers(&mut cluster).await;
     assert!(cluster.coordinator().terminate().await.success());
-    check(&file, STORE, &marks)
+    check(&Trace::read(&file), STORE, &marks)
 }
 
 /// Asks for one thing at a time, so that what is said next is its answer.
@@ -83,9 +82,8 @@ async fn answers(cluster: &mut Cluster) -> Vec<(&'static str, Duration)> {
     marks
 }
 
-fn check(file: &Path, synced: &str, marks: &[(&str, Duration)]) -> Result<(), String> {
-    let trace = Trace::read(file);
-    assert!(trace.calls.iter().any(holdfast_tests::strace::Call::is_said), "nothing was traced: {}", file.display());
+fn check(trace: &Trace, synced: &str, marks: &[(&str, Duration)]) -> Result<(), String> {
+    assert!(trace.calls.iter().any(strace::Call::is_said), "nothing was traced");
     assert!(!marks.is_empty());
     for (what, mark) in marks {
         trace.says_after_sync(*mark, synced).map_err(|why| format!("{what}: {why}"))?;
@@ -108,7 +106,7 @@ pub(crate) async fn agent_speaks_after_its_syncs(bug: Option<&str>) -> Result<()
     cluster.agent("web-01").start();
     let marks = words(&cluster, &mut hostile).await;
     assert!(cluster.agent("web-01").terminate().await.success());
-    check(&file, JOURNAL, &marks)
+    check(&Trace::read(&file).of_first_socket(), JOURNAL, &marks)
 }
 
 async fn words(cluster: &Cluster, hostile: &mut Hostile) -> Vec<(&'static str, Duration)> {
