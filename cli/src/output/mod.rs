@@ -24,7 +24,7 @@ mod tone;
 
 pub use mark::Mark;
 pub use options::{Format, Options};
-pub use printer::{Listing, Printer, Record};
+pub use printer::{BoxedPrinter, Listing, Printer, Record, json_line};
 pub use table::Table;
 pub use terminal::Terminal;
 pub use tone::Tone;

@@ -14,6 +14,17 @@ pub enum Format {
     Name,
 }
 
+impl Format {
+    /// Whether programs read it as JSON.
+    #[must_use]
+    pub fn is_json(self) -> bool {
+        match self {
+            Format::Json | Format::Jsonl => true,
+            Format::Table | Format::Name => false,
+        }
+    }
+}
+
 /// The options about output that every command has.
 #[derive(Clone, Copy, Debug, Default, Args)]
 #[command(next_help_heading = "Output")]

@@ -3,6 +3,8 @@ use std::io::{self, Write};
 use anstream::{AutoStream, ColorChoice};
 use serde_json::Value;
 
+use holdfast_common::text::one_line;
+
 use super::{Format, Options, Table, Terminal};
 
 /// Several things of one kind.
@@ -37,9 +39,14 @@ pub struct Printer<O: Write = AutoStream<io::Stdout>, E: Write = AutoStream<io::
     format: Format,
     terminal: Terminal,
     talk_terminal: Terminal,
+    /// Columns of the line on stderr that the next output replaces; 0 where there is none.
+    passing: usize,
     out: O,
     err: E,
 }
+
+/// Over any two streams.
+pub type BoxedPrinter = Printer<Box<dyn Write + Send>, Box<dyn Write + Send>>;
 
 impl Printer {
     /// Of this process.
@@ -52,6 +59,7 @@ impl Printer {
             format: options.format(),
             terminal,
             talk_terminal,
+            passing: 0,
             out: AutoStream::new(out, stream(&terminal)),
             err: AutoStream::new(err, stream(&talk_terminal)),
         }
@@ -59,6 +67,23 @@ impl Printer {
 }
 
 impl<O: Write, E: Write> Printer<O, E> {
+    /// Over streams of the caller's.
+    #[must_use]
+    pub fn over(format: Format, terminal: Terminal, talk_terminal: Terminal, out: O, err: E) -> Self {
+        Self { format, terminal, talk_terminal, passing: 0, out, err }
+    }
+
+    /// The same, whatever its streams are.
+    #[must_use]
+    pub fn boxed(self) -> BoxedPrinter
+    where
+        O: Send + 'static,
+        E: Send + 'static,
+    {
+        let Self { format, terminal, talk_terminal, passing, out, err } = self;
+        Printer { format, terminal, talk_terminal, passing, out: Box::new(out), err: Box::new(err) }
+    }
+
     /// What stdout can show.
     #[must_use]
     pub fn terminal(&self) -> &Terminal {
@@ -83,7 +108,7 @@ impl<O: Write, E: Write> Printer<O, E> {
             Format::Table if listing.table.is_empty() => self.talk(listing.nothing),
             Format::Table => self.write(&listing.table.draw(&self.terminal)),
             Format::Json => self.document(&listing.whole),
-            Format::Jsonl => listing.items.iter().try_for_each(|item| self.line(&item.to_string())),
+            Format::Jsonl => listing.items.iter().try_for_each(|item| self.line(&json_line(item))),
             Format::Name => listing.names.iter().try_for_each(|name| self.line(name)),
         }
     }
@@ -93,7 +118,7 @@ impl<O: Write, E: Write> Printer<O, E> {
         match self.format {
             Format::Table => self.write(&record.text),
             Format::Json => self.document(&record.whole),
-            Format::Jsonl => self.line(&record.whole.to_string()),
+            Format::Jsonl => self.line(&json_line(&record.whole)),
             Format::Name => self.line(&record.name),
         }
     }
@@ -102,7 +127,7 @@ impl<O: Write, E: Write> Printer<O, E> {
     pub fn streamed(&mut self, record: &Record) -> io::Result<()> {
         match self.format {
             Format::Table => self.write(&record.text)?,
-            Format::Json | Format::Jsonl => self.line(&record.whole.to_string())?,
+            Format::Json | Format::Jsonl => self.line(&json_line(&record.whole))?,
             Format::Name => self.line(&record.name)?,
         }
         self.out.flush()
@@ -110,20 +135,81 @@ impl<O: Write, E: Write> Printer<O, E> {
 
     /// A line of talk, on stderr.
     pub fn talk(&mut self, line: &str) -> io::Result<()> {
+        self.clear()?;
         writeln!(self.err, "{line}")
     }
 
+    /// A question on stderr, without a line feed.
+    pub fn ask(&mut self, question: &str) -> io::Result<()> {
+        self.clear()?;
+        write!(self.err, "{question}")?;
+        self.err.flush()
+    }
+
+    /// A line on stderr that the next output replaces. Only where stderr is interactive; plain text, cut to the width.
+    pub fn passing(&mut self, line: &str) -> io::Result<()> {
+        if !self.talk_terminal.interactive {
+            return Ok(());
+        }
+        let width = usize::from(self.talk_terminal.width.unwrap_or(80)).saturating_sub(1);
+        let line: String = line.chars().take(width).collect();
+        let length = line.chars().count();
+        write!(self.err, "\r{line}{:blank$}\r", "", blank = self.passing.saturating_sub(length))?;
+        self.passing = length;
+        self.err.flush()
+    }
+
+    /// Takes the passing line away.
+    pub fn clear(&mut self) -> io::Result<()> {
+        if self.passing == 0 {
+            return Ok(());
+        }
+        write!(self.err, "\r{:blank$}\r", "", blank = self.passing)?;
+        self.passing = 0;
+        self.err.flush()
+    }
+
+    /// Bytes as they are, on stdout.
+    pub fn raw(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.clear()?;
+        self.out.write_all(bytes)?;
+        self.out.flush()
+    }
+
     fn document(&mut self, value: &Value) -> io::Result<()> {
-        self.line(&format!("{value:#}"))
+        self.line(&ascii_controls(&format!("{value:#}")))
     }
 
     fn line(&mut self, line: &str) -> io::Result<()> {
+        self.clear()?;
         writeln!(self.out, "{line}")
     }
 
     fn write(&mut self, text: &str) -> io::Result<()> {
+        self.clear()?;
         self.out.write_all(text.as_bytes())
     }
+}
+
+/// A value on one line.
+#[must_use]
+pub fn json_line(value: &Value) -> String {
+    ascii_controls(&value.to_string())
+}
+
+/// JSON escapes the controls of ASCII only. Others move terminals too; in JSON they can only stand in strings, where an
+/// escape means the same.
+fn ascii_controls(json: &str) -> String {
+    json.chars().fold(String::with_capacity(json.len()), |mut shown, c| {
+        match c {
+            '\n' => shown.push(c),
+            c if one_line(c.encode_utf8(&mut [0; 4])).starts_with("\\u{") => {
+                shown.push_str(&format!("\\u{:04x}", u32::from(c)));
+            }
+            c => shown.push(c),
+        }
+        shown
+    })
 }
 
 #[cfg(test)]
@@ -135,7 +221,7 @@ mod tests {
     fn printed(format: Format, print: impl FnOnce(&mut Printer<&mut Vec<u8>, &mut Vec<u8>>)) -> (String, String) {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let (terminal, talk_terminal) = (Terminal::PLAIN, Terminal::PLAIN);
-        print(&mut Printer { format, terminal, talk_terminal, out: &mut out, err: &mut err });
+        print(&mut Printer::over(format, terminal, talk_terminal, &mut out, &mut err));
         (String::from_utf8(out).expect("text"), String::from_utf8(err).expect("text"))
     }
 
@@ -188,5 +274,30 @@ mod tests {
             assert_eq!(printed(format, |printer| printer.record(&record).expect("a buffer")).0, once);
             assert_eq!(printed(format, |printer| printer.streamed(&record).expect("a buffer")).0, streamed);
         }
+    }
+
+    #[test]
+    fn no_control_character_of_any_kind_is_in_json() {
+        let text = "a\u{1b}[31m\u{9b}31m\u{7f}\u{202e}b\u{85}ä";
+        let record = Record { whole: json!({ "a": text }), name: String::new(), text: String::new() };
+        for format in [Format::Json, Format::Jsonl] {
+            let (out, _) = printed(format, |printer| printer.record(&record).expect("a buffer"));
+            assert!(!out.trim_end().chars().any(|c| (c.is_control() && c != '\n') || c == '\u{202e}'), "{out:?}");
+            let read: serde_json::Value = serde_json::from_str(&out).expect("still JSON");
+            assert_eq!(read["a"], text);
+        }
+    }
+
+    #[test]
+    fn a_passing_line_is_replaced_and_only_a_person_sees_it() {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let person = Terminal { interactive: true, width: Some(20), ..Terminal::PLAIN };
+        let mut printer = Printer::over(Format::Table, Terminal::PLAIN, person, &mut out, &mut err);
+        printer.passing("silent 00:14, and much more").expect("a buffer");
+        printer.talk("done").expect("a buffer");
+        printer.talk("more").expect("a buffer");
+        let blank = " ".repeat(19);
+        assert_eq!(String::from_utf8(err).expect("text"), format!("\rsilent 00:14, and m\r\r{blank}\rdone\nmore\n"));
+        assert_eq!(printed(Format::Table, |printer| printer.passing("x").expect("a buffer")).1, "");
     }
 }

@@ -1,0 +1,291 @@
+//! The operator's side of the API: one method for each call, each with a deadline.
+//!
+//! A call is sent once. What changes something is never sent again by itself, except a submission, under its request id.
+
+use std::future::Future;
+use std::time::Duration;
+
+use holdfast_common::code::Code;
+use holdfast_common::id::RequestId;
+use holdfast_common::problem::Problem;
+use holdfast_common::time::Millis;
+use holdfast_net::backoff::Backoff;
+use holdfast_net::bearer::Bearer;
+use holdfast_net::channel::{self, Limits};
+use holdfast_net::tls::ClientTls;
+use holdfast_proto::convert::duration_to_wire;
+use holdfast_proto::v1::operator_service_client::OperatorServiceClient;
+use holdfast_proto::{MAX_MESSAGE_BYTES, v1};
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::Channel;
+use tonic::{Request, Response, Status, Streaming};
+
+use crate::failure::Failure;
+use crate::refusal::{self, Call};
+use crate::settings::Settings;
+
+/// How long a call may take that has nothing to wait for.
+const DEADLINE: Duration = Duration::from_secs(15);
+/// Tries of a submission, all under one request id.
+const SUBMIT_TRIES: u32 = 3;
+const RETRY_FIRST: Duration = Duration::from_millis(200);
+const RETRY_MAX: Duration = Duration::from_secs(2);
+/// Items of one page.
+const PAGE: u32 = 200;
+/// Pages that are read at most: a server that never ends a list is not followed for ever.
+const MAX_PAGES: usize = 500;
+
+type Api = OperatorServiceClient<InterceptedService<Channel, Bearer>>;
+
+/// One operator at one coordinator. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Client {
+    api: Api,
+}
+
+impl Client {
+    /// Connects now. A coordinator that can't be reached is an error here, before anything is sent.
+    pub async fn connect(settings: &Settings) -> Result<Self, Failure> {
+        let config = |text: String| Failure::from(Problem::new(Code::Config, text).so("nothing was sent"));
+        let tls = ClientTls::from_files(&settings.ca, None, settings.server_name.as_deref())
+            .map_err(|error| config(error.to_string()))?;
+        let bearer = Bearer::new(settings.token.reveal()).map_err(|error| config(error.to_string()))?;
+        let channel = channel::connect(&settings.address, &tls, &Limits::default())
+            .await
+            .map_err(|error| refusal::unreachable(&error, &settings.address))?;
+        let api = OperatorServiceClient::with_interceptor(channel, bearer)
+            .max_decoding_message_size(MAX_MESSAGE_BYTES)
+            .max_encoding_message_size(MAX_MESSAGE_BYTES);
+        Ok(Self { api })
+    }
+
+    /// Who the token's owner is.
+    pub async fn who_am_i(&self) -> Result<v1::WhoAmIResponse, Failure> {
+        let mut api = self.api.clone();
+        read(async move { api.who_am_i(timely(v1::WhoAmIRequest {}, DEADLINE)).await }).await
+    }
+
+    /// Declares a target.
+    pub async fn apply_target(&self, file: String) -> Result<v1::Target, Failure> {
+        let mut api = self.api.clone();
+        let call = Call::Changes { look: "holdfast targets".to_owned() };
+        let request = timely(v1::ApplyTargetRequest { file }, DEADLINE);
+        let answer = once(DEADLINE, async move { api.apply_target(request).await }).await;
+        answer.map_err(|status| refusal::of(&status, &call))?.target.ok_or(Failure::incomplete("target"))
+    }
+
+    /// One target.
+    pub async fn target(&self, name: &str) -> Result<v1::Target, Failure> {
+        let mut api = self.api.clone();
+        let request = timely(v1::GetTargetRequest { target: name.to_owned() }, DEADLINE);
+        read(async move { api.get_target(request).await }).await?.target.ok_or(Failure::incomplete("target"))
+    }
+
+    /// All targets.
+    pub async fn targets(&self) -> Result<v1::ListTargetsResponse, Failure> {
+        let mut whole = v1::ListTargetsResponse::default();
+        for _ in 0..MAX_PAGES {
+            let mut api = self.api.clone();
+            let request = v1::ListTargetsRequest { page_size: PAGE, page_token: whole.next_page_token };
+            let page = read(async move { api.list_targets(timely(request, DEADLINE)).await }).await?;
+            whole.targets.extend(page.targets);
+            whole.next_page_token = page.next_page_token;
+            if whole.next_page_token.is_empty() {
+                break;
+            }
+        }
+        Ok(whole)
+    }
+
+    /// Has the target read.
+    pub async fn inspect_target(&self, name: &str, wait: Millis) -> Result<v1::InspectTargetResponse, Failure> {
+        let mut api = self.api.clone();
+        let deadline = DEADLINE + Duration::from(wait);
+        let request = v1::InspectTargetRequest { target: name.to_owned(), wait: Some(duration_to_wire(wait)) };
+        let answer = once(deadline, async move { api.inspect_target(timely(request, deadline)).await }).await;
+        answer.map_err(|status| refusal::of(&status, &Call::Reads))
+    }
+
+    /// Submits, and again under the same request id while nobody answers.
+    pub async fn submit(
+        &self,
+        request: RequestId,
+        submission: v1::SubmitRequest,
+    ) -> Result<v1::SubmitResponse, Failure> {
+        let mut backoff = Backoff::new(RETRY_FIRST, RETRY_MAX, rand::random());
+        let mut tries = 1;
+        loop {
+            let mut api = self.api.clone();
+            let asked = timely(submission.clone(), DEADLINE);
+            let answer = once(DEADLINE, async move { api.submit(asked).await }).await;
+            let failure = match answer {
+                Ok(answer) => return Ok(answer),
+                Err(status) => refusal::of(&status, &Call::Submits { request }),
+            };
+            if !failure.is_no_answer() || tries == SUBMIT_TRIES {
+                return Err(failure);
+            }
+            tries += 1;
+            tokio::time::sleep(backoff.next()).await;
+        }
+    }
+
+    /// One deployment.
+    pub async fn deployment(&self, name: &str) -> Result<v1::Deployment, Failure> {
+        let mut api = self.api.clone();
+        let request = timely(v1::GetDeploymentRequest { deployment: name.to_owned() }, DEADLINE);
+        let answer = read(async move { api.get_deployment(request).await }).await?;
+        answer.deployment.ok_or(Failure::incomplete("deployment"))
+    }
+
+    /// Deployments, newest first, at most `limit`. The token says whether there are more.
+    pub async fn deployments(
+        &self,
+        target: &str,
+        states: &[v1::DeploymentState],
+        limit: usize,
+    ) -> Result<v1::ListDeploymentsResponse, Failure> {
+        let mut whole = v1::ListDeploymentsResponse::default();
+        let states: Vec<i32> = states.iter().map(|state| *state as i32).collect();
+        for _ in 0..MAX_PAGES {
+            let mut api = self.api.clone();
+            let left = limit.saturating_sub(whole.deployments.len());
+            let request = v1::ListDeploymentsRequest {
+                target: target.to_owned(),
+                states: states.clone(),
+                page_size: u32::try_from(left).unwrap_or(PAGE).min(PAGE),
+                page_token: whole.next_page_token,
+            };
+            let page = read(async move { api.list_deployments(timely(request, DEADLINE)).await }).await?;
+            whole.deployments.extend(page.deployments);
+            whole.next_page_token = page.next_page_token;
+            if whole.next_page_token.is_empty() || whole.deployments.len() >= limit {
+                break;
+            }
+        }
+        Ok(whole)
+    }
+
+    /// Events from a sequence number on.
+    pub async fn events(
+        &self,
+        deployment: &str,
+        from_sequence: u64,
+        follow: bool,
+    ) -> Result<Streaming<v1::WatchEventsResponse>, Failure> {
+        let mut api = self.api.clone();
+        let request = v1::WatchEventsRequest { deployment: deployment.to_owned(), from_sequence, follow };
+        read(async move { api.watch_events(request).await }).await
+    }
+
+    /// What steps printed.
+    pub async fn logs(&self, request: v1::ReadLogsRequest) -> Result<Streaming<v1::ReadLogsResponse>, Failure> {
+        let mut api = self.api.clone();
+        read(async move { api.read_logs(request).await }).await
+    }
+
+    /// All evidence.
+    pub async fn evidence(&self, deployment: &str) -> Result<v1::ListEvidenceResponse, Failure> {
+        let mut api = self.api.clone();
+        let request = timely(v1::ListEvidenceRequest { deployment: deployment.to_owned() }, DEADLINE);
+        read(async move { api.list_evidence(request).await }).await
+    }
+
+    /// Puts a request to stop on record.
+    pub async fn cancel(&self, deployment: &str, reason: &str) -> Result<v1::CancelDeploymentResponse, Failure> {
+        let mut api = self.api.clone();
+        let request = v1::CancelDeploymentRequest { deployment: deployment.to_owned(), reason: reason.to_owned() };
+        let answer = once(DEADLINE, async move { api.cancel(timely(request, DEADLINE)).await }).await;
+        answer.map_err(|status| refusal::of(&status, &look_at(deployment)))
+    }
+
+    /// The checklist.
+    pub async fn reconciliation(&self, deployment: &str) -> Result<v1::Reconciliation, Failure> {
+        let mut api = self.api.clone();
+        let request = timely(v1::GetReconciliationRequest { deployment: deployment.to_owned() }, DEADLINE);
+        let answer = read(async move { api.get_reconciliation(request).await }).await?;
+        answer.reconciliation.ok_or(Failure::incomplete("reconciliation"))
+    }
+
+    /// Has the open step's resource read.
+    pub async fn inspect(&self, deployment: &str, wait: Millis) -> Result<v1::InspectDeploymentResponse, Failure> {
+        let mut api = self.api.clone();
+        let deadline = DEADLINE + Duration::from(wait);
+        let request =
+            v1::InspectDeploymentRequest { deployment: deployment.to_owned(), wait: Some(duration_to_wire(wait)) };
+        let answer = once(deadline, async move { api.inspect_deployment(timely(request, deadline)).await }).await;
+        answer.map_err(|status| refusal::of(&status, &look_at_evidence(deployment)))
+    }
+
+    /// Raises the fence of the open step's resource.
+    pub async fn fence_off(
+        &self,
+        request: v1::FenceOffDeploymentRequest,
+        wait: Millis,
+    ) -> Result<v1::FenceOffDeploymentResponse, Failure> {
+        let mut api = self.api.clone();
+        let deadline = DEADLINE + Duration::from(wait);
+        let look = look_at_evidence(&request.deployment);
+        let request = v1::FenceOffDeploymentRequest { wait: Some(duration_to_wire(wait)), ..request };
+        let answer = once(deadline, async move { api.fence_off_deployment(timely(request, deadline)).await }).await;
+        answer.map_err(|status| refusal::of(&status, &look))
+    }
+
+    /// Puts a person's reading on record.
+    pub async fn attest(&self, request: v1::AttestRequest) -> Result<v1::Evidence, Failure> {
+        let mut api = self.api.clone();
+        let look = look_at_evidence(&request.deployment);
+        let answer = once(DEADLINE, async move { api.attest(timely(request, DEADLINE)).await }).await;
+        answer.map_err(|status| refusal::of(&status, &look))?.evidence.ok_or(Failure::incomplete("evidence"))
+    }
+
+    /// Decides.
+    pub async fn decide(&self, request: v1::DecideRequest) -> Result<v1::Deployment, Failure> {
+        let mut api = self.api.clone();
+        let look = look_at(&request.deployment);
+        let answer = once(DEADLINE, async move { api.decide(timely(request, DEADLINE)).await }).await;
+        answer.map_err(|status| refusal::of(&status, &look))?.deployment.ok_or(Failure::incomplete("deployment"))
+    }
+
+    /// All agents.
+    pub async fn agents(&self) -> Result<v1::ListAgentsResponse, Failure> {
+        let mut whole = v1::ListAgentsResponse::default();
+        for _ in 0..MAX_PAGES {
+            let mut api = self.api.clone();
+            let request = v1::ListAgentsRequest { page_size: PAGE, page_token: whole.next_page_token };
+            let page = read(async move { api.list_agents(timely(request, DEADLINE)).await }).await?;
+            whole.agents.extend(page.agents);
+            whole.next_page_token = page.next_page_token;
+            if whole.next_page_token.is_empty() {
+                break;
+            }
+        }
+        Ok(whole)
+    }
+}
+
+fn look_at(deployment: &str) -> Call {
+    Call::Changes { look: format!("holdfast show {deployment}") }
+}
+
+fn look_at_evidence(deployment: &str) -> Call {
+    Call::Changes { look: format!("holdfast evidence {deployment}") }
+}
+
+fn timely<T>(message: T, deadline: Duration) -> Request<T> {
+    let mut request = Request::new(message);
+    request.set_timeout(deadline);
+    request
+}
+
+async fn read<A>(call: impl Future<Output = Result<Response<A>, Status>>) -> Result<A, Failure> {
+    once(DEADLINE, call).await.map_err(|status| refusal::of(&status, &Call::Reads))
+}
+
+/// Of a stream the deadline bounds the first answer only.
+async fn once<A>(deadline: Duration, call: impl Future<Output = Result<Response<A>, Status>>) -> Result<A, Status> {
+    match tokio::time::timeout(deadline, call).await {
+        Ok(answer) => answer.map(Response::into_inner),
+        Err(_) => Err(Status::deadline_exceeded(format!("no answer within {}s", deadline.as_secs()))),
+    }
+}

@@ -1,0 +1,80 @@
+//! `holdfast cancel D --reason TEXT`
+
+use holdfast_common::code::ExitCode;
+use holdfast_common::text::one_line;
+use holdfast_common::time::Millis;
+use holdfast_proto::v1::{self, CancelAnswer};
+
+use super::watching::{Ended, Voice, Watching};
+use super::{Context, Outcome, label};
+use crate::failure::Failure;
+use crate::outcome::Goal;
+use crate::output::Record;
+use crate::view;
+
+/// What it takes.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// TARGET#N or a UUID
+    pub deployment: String,
+    /// Why; kept with the request
+    #[arg(long, value_name = "TEXT")]
+    pub reason: String,
+    /// Show the five stages, and wait for what is observed
+    #[arg(long)]
+    pub wait: bool,
+    /// With --wait: stop waiting after this time, like `5m`; the request stands
+    #[arg(long, value_name = "DURATION", requires = "wait")]
+    pub timeout: Option<Millis>,
+}
+
+pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
+    let client = context.client().await?;
+    let answer = client.cancel(&args.deployment, &args.reason).await?;
+    let deployment = answer.deployment.clone().ok_or(Failure::incomplete("deployment"))?;
+    context.printer.talk(&said(answer.answer, &one_line(&label(&deployment))))?;
+    if !args.wait {
+        print("CancelDeploymentResponse", &answer, &deployment, context)?;
+        return Ok(ExitCode::Done);
+    }
+    let about = deployment.summary.unwrap_or_default();
+    let watching = Watching {
+        client,
+        id: about.id,
+        label: about.label,
+        goal: Goal::Settled,
+        voice: Voice::Stages,
+        timeout: args.timeout,
+    };
+    match watching.run(context).await? {
+        Ended::AtRest(deployment, rest) => {
+            print("Deployment", &*deployment, &deployment, context)?;
+            Ok(rest.exit_of_cancel())
+        }
+        Ended::Left(code) => Ok(code),
+    }
+}
+
+fn said(answer: i32, label: &str) -> String {
+    match CancelAnswer::try_from(answer) {
+        Ok(CancelAnswer::Recorded) => {
+            format!("the request to stop {label} is recorded; whether it stops is not known yet")
+        }
+        Ok(CancelAnswer::Cancelled) => format!("{label} had not begun, and is cancelled"),
+        Ok(CancelAnswer::TooLate) => format!("{label} had ended before; the request is kept in its history"),
+        Ok(CancelAnswer::Unspecified) | Err(_) => format!("the request to stop {label} was answered"),
+    }
+}
+
+fn print<M: prost::Message>(
+    kind: &str,
+    message: &M,
+    deployment: &v1::Deployment,
+    context: &mut Context,
+) -> Result<(), Failure> {
+    let canvas = context.canvas();
+    let timeline = deployment.cancellation.as_ref().map(|cancel| view::cancellation(deployment, cancel, canvas));
+    let text = timeline.unwrap_or_default() + &view::summary(deployment, canvas);
+    let whole = holdfast_proto::json::to_json(kind, message);
+    Ok(context.printer.record(&Record { whole, name: one_line(&label(deployment)), text })?)
+}

@@ -1,0 +1,116 @@
+//! `holdfast deploy FILE`
+
+use std::collections::HashMap;
+
+use holdfast_common::code::{Code, ExitCode};
+use holdfast_common::id::RequestId;
+use holdfast_common::problem::Problem;
+use holdfast_common::text::one_line;
+use holdfast_common::time::Millis;
+use holdfast_proto::v1;
+
+use super::watching::interrupted;
+use super::{Context, Outcome, file, label, record, watch};
+use crate::failure::Failure;
+
+/// What it takes.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The deployment's file, TOML or JSON; `-` is the input
+    pub file: String,
+    /// Value of an input; may be repeated
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = input)]
+    pub inputs: Vec<(String, String)>,
+    /// Another target than the file's
+    #[arg(long, value_name = "TARGET")]
+    pub target: Option<String>,
+    /// Name of this request: the same id is the same deployment, however often it is sent
+    #[arg(long, value_name = "UUID")]
+    pub request_id: Option<RequestId>,
+    /// Don't watch: done once it is recorded
+    #[arg(long, conflicts_with = "timeout")]
+    pub detach: bool,
+    /// Stop watching after this time, like `5m`; the deployment goes on
+    #[arg(long, value_name = "DURATION")]
+    pub timeout: Option<Millis>,
+    /// Refuse where the target is held, instead of waiting in line
+    #[arg(long)]
+    pub no_queue: bool,
+}
+
+fn input(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("write it like NAME=VALUE".to_owned()),
+    }
+}
+
+pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
+    let text = file::text(&args.file, context)?;
+    let inputs = inputs(args.inputs)?;
+    let request = args.request_id.unwrap_or_else(|| RequestId(uuid::Uuid::now_v7()));
+    let submission = v1::SubmitRequest {
+        request_id: request.to_string(),
+        file: text,
+        inputs,
+        target: args.target.unwrap_or_default(),
+        no_queue: args.no_queue,
+    };
+    let client = context.client().await?;
+    let answer = tokio::select! {
+        biased;
+        () = interrupted() => return left_while_asking(request, context),
+        answer = client.submit(request, submission) => answer.map_err(|failure| file::named(failure, &args.file))?,
+    };
+    let deployment = answer.deployment.ok_or(Failure::incomplete("deployment"))?;
+    let name = one_line(&label(&deployment));
+    let was = if answer.existed { "was recorded before under" } else { "is recorded under" };
+    context.printer.talk(&format!("{name} {was} request id {request}"))?;
+    if args.detach {
+        context.printer.record(&record("Deployment", &deployment, name.clone(), format!("{name}\n")))?;
+        return Ok(ExitCode::Done);
+    }
+    watch::follow(client, &deployment, args.timeout, context).await
+}
+
+fn left_while_asking(request: RequestId, context: &mut Context) -> Outcome {
+    context.printer.talk("left before the answer: whether the deployment is recorded is not known")?;
+    context.printer.talk(&format!("find out, and watch it, by the same command with --request-id {request}"))?;
+    Ok(ExitCode::Interrupted)
+}
+
+fn inputs(given: Vec<(String, String)>) -> Result<HashMap<String, String>, Failure> {
+    let mut inputs = HashMap::new();
+    for (name, value) in given {
+        if inputs.contains_key(&name) {
+            return Err(Problem::new(Code::InvalidInput, format!("--set gives the input {name:?} twice"))
+                .so("nothing was sent")
+                .next("give each input once")
+                .into());
+        }
+        inputs.insert(name, value);
+    }
+    Ok(inputs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inputs_keep_everything_after_the_first_equals_sign() {
+        assert_eq!(input("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
+        assert_eq!(input("a="), Ok(("a".to_owned(), String::new())));
+        assert!(input("a").is_err() && input("=a").is_err());
+    }
+
+    #[test]
+    fn an_input_given_twice_is_refused_not_guessed() {
+        let pair = |value: &str| ("a".to_owned(), value.to_owned());
+        assert_eq!(inputs(vec![pair("1")]).expect("once").len(), 1);
+        assert_eq!(
+            inputs(vec![pair("1"), pair("2")]).expect_err("twice").problem().map(|problem| problem.code),
+            Some(Code::InvalidInput)
+        );
+    }
+}

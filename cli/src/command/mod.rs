@@ -1,0 +1,141 @@
+//! What each command does, one file per group.
+//!
+//! A command is a function of its arguments and a [`Context`]; [`run`] finds the one that was asked for and tells what went
+//! wrong. Nothing here knows of the process: streams, variables and the person at the keyboard are given.
+
+pub mod agents;
+pub mod cancel;
+pub mod check;
+pub mod deploy;
+pub mod events;
+pub mod evidence;
+pub mod explain;
+pub mod list;
+pub mod logs;
+pub mod reconcile;
+pub mod show;
+pub mod target;
+pub mod targets;
+pub mod version;
+pub mod wait;
+pub mod watch;
+pub mod whoami;
+
+mod confirm;
+mod file;
+mod watching;
+
+use std::io::BufRead;
+
+use holdfast_common::code::ExitCode;
+use holdfast_proto::v1;
+use serde_json::Value;
+
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::grammar::Command;
+use crate::output::{BoxedPrinter, Record, time};
+use crate::settings::{Connection, Environment, Settings};
+use crate::view::{self, Canvas};
+
+/// What a command works with.
+pub struct Context {
+    /// Stdout and stderr.
+    pub printer: BoxedPrinter,
+    connection: Connection,
+    surroundings: Surroundings,
+}
+
+/// What is around the process.
+pub struct Surroundings {
+    /// The variables.
+    pub environment: Environment,
+    /// Where answers to questions, and files named `-`, are read.
+    pub input: Box<dyn BufRead + Send>,
+    /// A person sits at `input` and sees stderr. Without one, nothing is ever asked.
+    pub interactive: bool,
+}
+
+/// What a command came to.
+pub type Outcome = Result<ExitCode, Failure>;
+
+/// Does what was asked for, and tells what went wrong.
+pub async fn run(
+    command: Command,
+    connection: Connection,
+    surroundings: Surroundings,
+    printer: BoxedPrinter,
+) -> ExitCode {
+    let mut context = Context { printer, connection, surroundings };
+    let outcome = dispatch(command, &mut context).await;
+    // A line that was only passing must not stay; where stderr is gone there is none.
+    let _ = context.printer.clear();
+    outcome.unwrap_or_else(|failure| {
+        failure.tell(&mut context.printer);
+        failure.exit()
+    })
+}
+
+async fn dispatch(command: Command, context: &mut Context) -> Outcome {
+    match command {
+        Command::Deploy(args) => deploy::run(args, context).await,
+        Command::Check(args) => check::run(&args, context),
+        Command::List(args) => list::run(&args, context).await,
+        Command::Show(args) => show::run(&args, context).await,
+        Command::Watch(args) => watch::run(args, context).await,
+        Command::Wait(args) => wait::run(args, context).await,
+        Command::Logs(args) => logs::run(args, context).await,
+        Command::Events(args) => events::run(args, context).await,
+        Command::Cancel(args) => cancel::run(args, context).await,
+        Command::Evidence(args) => evidence::run(&args, context).await,
+        Command::Reconcile { command } => reconcile::run(command, context).await,
+        Command::Targets(args) => targets::run(&args, context).await,
+        Command::Target { command } => target::run(command, context).await,
+        Command::Agents(args) => agents::run(&args, context).await,
+        Command::Whoami(args) => whoami::run(&args, context).await,
+        Command::Explain(args) => explain::run(&args, context),
+        Command::Version(args) => version::run(&args, context),
+    }
+}
+
+impl Context {
+    /// Finds the settings and connects.
+    async fn client(&mut self) -> Result<Client, Failure> {
+        let settings = Settings::find(&self.connection, &self.surroundings.environment)?;
+        for warning in &settings.warnings {
+            self.printer.talk(warning)?;
+        }
+        Client::connect(&settings).await
+    }
+
+    /// For drawing on stdout.
+    fn canvas(&self) -> Canvas<'_> {
+        Canvas { terminal: self.printer.terminal(), now: time::now() }
+    }
+
+    /// For drawing on stderr.
+    fn talk_canvas(&self) -> Canvas<'_> {
+        Canvas { terminal: self.printer.talk_terminal(), now: time::now() }
+    }
+
+    /// A deployment as it stands, whole.
+    fn print_deployment(&mut self, deployment: &v1::Deployment) -> Result<(), Failure> {
+        let text = view::deployment(deployment, self.canvas());
+        Ok(self.printer.record(&record("Deployment", deployment, label(deployment), text))?)
+    }
+}
+
+/// An answer of the API with its name and text.
+fn record<M: prost::Message>(kind: &str, message: &M, name: String, text: String) -> Record {
+    Record { whole: holdfast_proto::json::to_json(kind, message), name, text }
+}
+
+/// `shop@prod#12`, or the identity where no label was told.
+fn label(deployment: &v1::Deployment) -> String {
+    deployment.summary.as_ref().map(|summary| summary.label.clone()).unwrap_or_default()
+}
+
+/// The items of a list in an answer's JSON.
+fn items(whole: &Value, field: &str) -> Vec<Value> {
+    whole.get(field).and_then(Value::as_array).cloned().unwrap_or_default()
+}

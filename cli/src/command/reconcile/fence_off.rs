@@ -1,0 +1,43 @@
+use holdfast_common::text::one_line;
+use holdfast_proto::v1;
+
+use super::{about, answered};
+use crate::command::target::READING;
+use crate::command::{Context, Outcome, confirm};
+
+/// What it takes.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// TARGET#N or a UUID
+    pub deployment: String,
+    /// The target's name, instead of typing it when asked
+    #[arg(long, value_name = "TARGET")]
+    pub confirm: Option<String>,
+    /// Why; kept with the record
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+}
+
+pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
+    let client = context.client().await?;
+    let list = client.reconciliation(&args.deployment).await?;
+    let about = about(&list)?;
+    let confirm = confirm::name(args.confirm.as_deref(), &about.target, &consequences(&list), context)?;
+    let reason = confirm::reason(args.reason, "--reason", "why? ", context)?;
+    let request = v1::FenceOffDeploymentRequest { deployment: args.deployment.clone(), confirm, reason, wait: None };
+    let answer = client.fence_off(request, READING).await?;
+    answered("FenceOffDeploymentResponse", &answer, answer.answer.as_ref(), &args.deployment, context)
+}
+
+fn consequences(list: &v1::Reconciliation) -> Vec<String> {
+    let each = list.open_steps.iter().map(|step| {
+        format!(
+            "fencing off: {} will refuse step {} of the attempt on {} under fence {}, even if it is still at work",
+            one_line(&step.resource),
+            one_line(&step.step),
+            one_line(&step.agent),
+            one_line(&step.fence_text)
+        )
+    });
+    each.chain(["what it changed before stays as it is, and this can't be taken back".to_owned()]).collect()
+}

@@ -1,0 +1,167 @@
+//! What can be typed. Reading it never touches the network.
+
+use clap::{Parser, Subcommand};
+
+use crate::command::{
+    agents, cancel, check, deploy, events, evidence, explain, list, logs, reconcile, show, target, targets, version,
+    wait, watch, whoami,
+};
+use crate::dev;
+use crate::output::Options;
+use crate::settings::Connection;
+
+/// Deployments that stay truthful when the connection is cut
+#[derive(Debug, Parser)]
+#[command(name = "holdfast", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(after_help = "\
+Deployments are named TARGET#N (shop@prod#12) or by UUID; commands that only read take a unique beginning of it.
+Exit codes: 0 done, 2 usage, 3 not found, 4 not allowed, 5 no answer, 10 failed, 11 cancelled, 12 somebody must decide,
+13 the cancel came too late, 14 --timeout passed, 15 target held, 16 refused, 130 left by Ctrl-C.
+More on any code or state: holdfast explain HF-2031, holdfast explain uncertain")]
+pub struct Cli {
+    /// Which coordinator.
+    #[command(flatten)]
+    pub connection: Connection,
+    /// How answers are written.
+    #[command(flatten)]
+    pub output: Options,
+    /// What to do.
+    #[command(subcommand)]
+    pub program: Program,
+}
+
+/// What this program can be.
+#[derive(Debug, Subcommand)]
+pub enum Program {
+    /// An operator's command.
+    #[command(flatten)]
+    Operator(Command),
+    /// Run a whole Holdfast on this machine, and break it on purpose
+    Dev(dev::Args),
+}
+
+/// Every command of an operator.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Submit a deployment and watch it
+    Deploy(deploy::Args),
+    /// Validate a deployment's or a target's file, without a coordinator
+    Check(check::Args),
+    /// List deployments, newest first
+    List(list::Args),
+    /// Show a deployment: what was asked, what is known, what is not
+    Show(show::Args),
+    /// Follow a deployment until it has ended or somebody must decide
+    Watch(watch::Args),
+    /// Wait for a deployment without a word
+    Wait(wait::Args),
+    /// Print what a deployment's steps wrote
+    Logs(logs::Args),
+    /// Print a deployment's events
+    Events(events::Args),
+    /// Ask for a stop: a request, not an outcome
+    Cancel(cancel::Args),
+    /// List what is kept as evidence, late reports among it
+    Evidence(evidence::Args),
+    /// Find out what happened, and decide
+    Reconcile {
+        /// What to do about it.
+        #[command(subcommand)]
+        command: reconcile::Command,
+    },
+    /// List targets: who holds what, since when, why, who waits
+    Targets(targets::Args),
+    /// Declare, show or read one target
+    Target {
+        /// What to do with it.
+        #[command(subcommand)]
+        command: target::Command,
+    },
+    /// List agents
+    Agents(agents::Args),
+    /// Show who you are to the coordinator
+    Whoami(whoami::Args),
+    /// Explain a code or a state, without a coordinator
+    Explain(explain::Args),
+    /// Show the version
+    Version(version::Args),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn accepts(line: &str) -> bool {
+        let words = std::iter::once("holdfast").chain(line.split_whitespace());
+        Cli::try_parse_from(words).map_err(|error| error.kind()).is_ok()
+    }
+
+    #[test]
+    fn the_grammar_has_no_contradictions() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_lines_of_the_reference_are_understood() {
+        for line in [
+            "check a.toml",
+            "deploy a.toml --set revision=v2 --set x= --target shop@prod --detach --no-queue",
+            "deploy a.toml --request-id 0193a1b2-0000-7000-8000-000000000001 --timeout 1m30s",
+            "list",
+            "list shop@prod --state uncertain --state held -o name",
+            "show shop@prod#12 --json",
+            "watch 0193a1b2",
+            "wait shop@prod#12 --for terminal",
+            "wait shop@prod#12 --for settled --timeout 5m",
+            "logs shop@prod#12 -f --step switch --attempt 2",
+            "events shop@prod#12 --since 40 -f -o jsonl",
+            "cancel shop@prod#12 --reason wrong --wait",
+            "evidence shop@prod#12",
+            "reconcile list",
+            "reconcile show shop@prod#12",
+            "reconcile inspect shop@prod#12",
+            "reconcile fence-off shop@prod#12 --confirm shop@prod --reason lost",
+            "reconcile decide shop@prod#12 --as accept-failed --reason seen --confirm shop@prod --shown 3",
+            "reconcile attest shop@prod#12 --runner host-gone --target-state not-applied --observed v1 --how seen --confirm shop@prod",
+            "targets",
+            "target apply a.toml",
+            "target show shop@prod",
+            "target inspect shop@prod",
+            "agents --ascii",
+            "whoami --context prod",
+            "explain HF-2031",
+            "version",
+            "--address a:1 --ca ca.pem --token-file t --server-name a whoami",
+            "whoami --address a:1",
+        ] {
+            assert!(accepts(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_in_the_reference_is_refused() {
+        for line in [
+            "cancel shop@prod#12",
+            "reconcile decide shop@prod#12 --as unlock",
+            "wait shop@prod#12 --for ever",
+            "deploy a.toml --set revision",
+            "deploy a.toml --set =v2",
+            "deploy a.toml --request-id x",
+            "deploy a.toml --timeout 5",
+            "whoami --token secret",
+            "rollback shop@prod",
+        ] {
+            assert!(!accepts(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn help_says_nothing_of_this_process_environment() {
+        let help = Cli::command().render_long_help().to_string();
+        for name in ["HOLDFAST_ADDRESS", "HOLDFAST_CA", "HOLDFAST_TOKEN", "HOLDFAST_SERVER_NAME", "HOLDFAST_CONTEXT"] {
+            assert!(help.contains(name), "{name}");
+        }
+    }
+}

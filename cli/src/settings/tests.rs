@@ -1,0 +1,152 @@
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use super::*;
+
+const CONTEXTS: &str = r#"
+current = "prod"
+[context.prod]
+address = "prod:1"
+ca = "prod.pem"
+token = "prod-token"
+[context.stage]
+address = "stage:1"
+ca = "/etc/stage.pem"
+server_name = "stage.example"
+token_file = "stage.token"
+[context.bare]
+address = "bare:1"
+ca = "bare.pem"
+"#;
+
+/// A home with a configuration file of its own, gone with the value.
+struct Home(PathBuf);
+
+impl Home {
+    fn new(config: &str) -> Self {
+        let home = std::env::temp_dir().join(format!("holdfast-settings-{}", uuid::Uuid::new_v4()));
+        fs::create_dir_all(home.join("holdfast")).expect("a folder");
+        let home = Self(home);
+        home.write("config.toml", config);
+        home.write("stage.token", "stage-token\n");
+        home
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::write(&path, text).expect("a file");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("our file");
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join("holdfast").join(name)
+    }
+
+    fn find(&self, options: &Connection, variables: &[(&str, &str)]) -> Result<Settings, Box<Problem>> {
+        let home = ("XDG_CONFIG_HOME".to_owned(), self.0.clone().into_os_string());
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).into()));
+        Settings::find(options, &variables.chain([home]).collect()).map_err(problem)
+    }
+}
+
+fn problem(failure: Failure) -> Box<Problem> {
+    Box::new(failure.problem().expect("a refusal").clone())
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn options() -> Connection {
+    Connection::default()
+}
+
+fn context(name: &str) -> Connection {
+    Connection { context: Some(name.to_owned()), ..options() }
+}
+
+#[test]
+fn the_current_context_is_taken_and_its_paths_are_relative_to_the_file() {
+    let home = Home::new(CONTEXTS);
+    let found = home.find(&options(), &[]).expect("complete");
+    assert_eq!((found.address.as_str(), found.token.reveal()), ("prod:1", "prod-token"));
+    assert_eq!(found.ca, home.path("prod.pem"));
+    assert_eq!(found.warnings, Vec::<String>::new());
+    let found = home.find(&options(), &[("HOLDFAST_CONTEXT", "stage")]).expect("complete");
+    assert_eq!((found.address.as_str(), found.token.reveal()), ("stage:1", "stage-token"));
+    assert_eq!(found.ca, Path::new("/etc/stage.pem"));
+    assert_eq!(found.server_name.as_deref(), Some("stage.example"));
+}
+
+#[test]
+fn a_context_by_option_is_not_changed_by_the_environment() {
+    let home = Home::new(CONTEXTS);
+    let variables = [("HOLDFAST_ADDRESS", "other:1"), ("HOLDFAST_TOKEN", "other"), ("HOLDFAST_CA", "/other.pem")];
+    let found = home.find(&context("stage"), &variables).expect("complete");
+    assert_eq!((found.address.as_str(), found.token.reveal()), ("stage:1", "stage-token"));
+}
+
+#[test]
+fn a_contexts_token_never_goes_to_another_address() {
+    let home = Home::new(CONTEXTS);
+    let elsewhere = Connection { address: Some("other:1".to_owned()), ca: Some("/x.pem".into()), ..options() };
+    for (options, variables) in [
+        (elsewhere.clone(), &[][..]),
+        (Connection { context: Some("prod".to_owned()), ..elsewhere }, &[]),
+        (options(), &[("HOLDFAST_ADDRESS", "other:1"), ("HOLDFAST_CA", "/x.pem")]),
+    ] {
+        let problem = home.find(&options, variables).expect_err("no token for that address");
+        assert_eq!(problem.code, Code::NotSignedIn);
+    }
+    let same = Connection { address: Some("prod:1".to_owned()), ..options() };
+    assert_eq!(home.find(&same, &[]).expect("its own address").token.reveal(), "prod-token");
+}
+
+#[test]
+fn variables_alone_are_enough_and_a_broken_file_is_not_even_read() {
+    let home = Home::new("this is no TOML");
+    let variables = [("HOLDFAST_ADDRESS", "a:1"), ("HOLDFAST_CA", "/ca.pem"), ("HOLDFAST_TOKEN", "t")];
+    assert_eq!(home.find(&options(), &variables).expect("complete").address, "a:1");
+    assert_eq!(home.find(&options(), &[]).expect_err("broken").code, Code::Config);
+}
+
+#[test]
+fn two_variables_that_choose_are_a_question() {
+    let home = Home::new(CONTEXTS);
+    let variables = [("HOLDFAST_ADDRESS", "a:1"), ("HOLDFAST_CONTEXT", "stage")];
+    let problem = home.find(&options(), &variables).expect_err("not clear");
+    assert!(problem.title.contains("not clear"), "{problem}");
+}
+
+#[test]
+fn what_is_missing_is_named_with_what_to_do() {
+    let home = Home::new(CONTEXTS);
+    assert!(home.find(&context("nope"), &[]).expect_err("unknown").to_string().contains("bare, prod, stage"));
+    assert_eq!(home.find(&context("bare"), &[]).expect_err("no token").code, Code::NotSignedIn);
+    let nothing = Settings::find(&options(), &Environment::default()).map_err(problem).expect_err("nothing is set");
+    assert_eq!(nothing.code, Code::Config);
+    assert!(nothing.to_string().contains("HOLDFAST_ADDRESS"), "{nothing}");
+}
+
+#[test]
+fn a_fault_in_the_file_has_its_place_and_never_shows_the_line() {
+    let home = Home::new("[context.prod]\naddress = \"a\"\nca = \"b\"\ntoken = secret-token\n");
+    let problem = home.find(&options(), &[]).expect_err("a bare word").to_string();
+    assert!(problem.contains("config.toml:4:"), "{problem}");
+    assert!(!problem.contains("secret-token"), "{problem}");
+    home.write("config.toml", "[context.prod]\nadress = \"a\"\n");
+    let problem = home.find(&options(), &[]).expect_err("an unknown key").to_string();
+    assert!(problem.contains("adress") && problem.contains("config.toml:2:1"), "{problem}");
+}
+
+#[test]
+fn a_token_that_others_can_read_is_used_with_a_warning_and_never_printed() {
+    let home = Home::new(CONTEXTS);
+    fs::set_permissions(home.path("stage.token"), fs::Permissions::from_mode(0o644)).expect("our file");
+    let found = home.find(&context("stage"), &[]).expect("complete");
+    assert!(found.warnings[0].contains("chmod 600"), "{:?}", found.warnings);
+    assert!(!format!("{found:?}").contains("stage-token"));
+}

@@ -1,0 +1,72 @@
+//! A cancel: a timeline of five stages, never an outcome.
+
+use holdfast_common::text::one_line;
+use holdfast_proto::v1::{self, DeploymentState};
+
+use super::{Canvas, stamp, word};
+use crate::output::{Mark, Tone};
+
+/// One stage, and when it was seen; `None` where it was not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stage {
+    /// Its word.
+    pub name: &'static str,
+    /// How it comes to be known.
+    pub mark: Mark,
+    /// When, as text.
+    pub at: Option<String>,
+}
+
+/// The five, in order.
+#[must_use]
+pub fn stages(cancel: &v1::Cancellation, canvas: Canvas<'_>) -> [Stage; 5] {
+    let stage = |name, mark, at| Stage { name, mark, at };
+    let cause = if cancel.cause == "timeout" { Mark::Deadline } else { Mark::Asked };
+    [
+        stage("requested", cause, stamp::near(cancel.requested_at.as_ref(), canvas)),
+        stage("recorded", Mark::Decided, stamp::near(cancel.recorded_at.as_ref(), canvas)),
+        stage("delivered", Mark::Reported, stamp::seen(cancel.delivered.as_ref(), canvas)),
+        stage("acted", Mark::Reported, stamp::seen(cancel.acted.as_ref(), canvas)),
+        stage("observed", Mark::Reported, stamp::seen(cancel.observed.as_ref(), canvas)),
+    ]
+}
+
+impl Stage {
+    /// On one line.
+    #[must_use]
+    pub fn line(&self, canvas: Canvas<'_>) -> String {
+        let at = self.at.as_deref().unwrap_or(stamp::NOT_OBSERVED);
+        format!("  {} {:<10} {at}", self.mark.symbol(canvas.terminal), self.name)
+    }
+}
+
+/// As text: who asked, the five stages, and how the deployment stands.
+#[must_use]
+pub fn cancellation(deployment: &v1::Deployment, cancel: &v1::Cancellation, canvas: Canvas<'_>) -> String {
+    let who = if cancel.cause == "timeout" { "the deadline of step " } else { "" };
+    let head = Tone::Strong.paint("Cancel", canvas.terminal);
+    let mut text = format!("{head}  asked for by {who}{}: {}\n", one_line(&cancel.by), one_line(&cancel.reason));
+    for stage in stages(cancel, canvas) {
+        text.push_str(&stage.line(canvas));
+        text.push('\n');
+    }
+    text.push_str(&format!("  {}\n", standing(deployment)));
+    text
+}
+
+/// What the request has come to.
+fn standing(deployment: &v1::Deployment) -> String {
+    let state = deployment.summary.as_ref().map_or(0, |summary| summary.state);
+    match DeploymentState::try_from(state) {
+        Ok(DeploymentState::Succeeded) => "the cancel came too late: it succeeded".to_owned(),
+        Ok(DeploymentState::Cancelled) if deployment.never_mutated => {
+            "cancelled, and it never changed anything".to_owned()
+        }
+        Ok(DeploymentState::Cancelled) => "cancelled; what was applied before stays applied".to_owned(),
+        Ok(DeploymentState::Failed) => "it ended as failed".to_owned(),
+        Ok(DeploymentState::Uncertain) => "uncertain: whether anything stopped is not known".to_owned(),
+        Ok(DeploymentState::Held) => "held: it has ended, and what it left must be looked at".to_owned(),
+        Ok(DeploymentState::Queued | DeploymentState::Active) => "a request is no outcome: it has not ended".to_owned(),
+        Ok(DeploymentState::Unspecified) | Err(_) => format!("it is {}", word::deployment_state(state)),
+    }
+}

@@ -1,0 +1,202 @@
+//! The five facets of a deployment: what was asked, who is in contact, what is known of the effect, what is reserved,
+//! and what evidence there is. Never mixed: an intent is not an observation.
+
+use holdfast_common::text::one_line;
+use holdfast_common::time::Millis;
+use holdfast_proto::v1::{self, AttemptState, DeploymentState, StepEffect, StepState};
+
+use super::{Canvas, stamp, word};
+use crate::output::time;
+
+/// The last attempt may be heard by heartbeats; a third of its lease without one is a silence worth naming.
+const HEARTBEATS_PER_LEASE: u64 = 3;
+
+/// Name and lines of each.
+pub(super) fn all(deployment: &v1::Deployment, canvas: Canvas<'_>) -> [(&'static str, Vec<String>); 5] {
+    [
+        ("Intent", intent(deployment, canvas)),
+        ("Contact", contact(deployment)),
+        ("Effect", effect(deployment)),
+        ("Reservation", reservation(deployment, canvas)),
+        ("Evidence", evidence(deployment)),
+    ]
+}
+
+fn intent(deployment: &v1::Deployment, canvas: Canvas<'_>) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(summary) = &deployment.summary {
+        let at = stamp::aged(summary.submitted_at.as_ref(), canvas).unwrap_or_default();
+        lines.push(format!("{} asked for it {at}", one_line(&summary.submitted_by)));
+    }
+    let mut inputs: Vec<String> =
+        deployment.inputs.iter().map(|(name, value)| format!("{}={}", one_line(name), one_line(value))).collect();
+    inputs.sort();
+    if !inputs.is_empty() {
+        lines.push(format!("with {}", inputs.join(" ")));
+    }
+    if let Some(cancel) = &deployment.cancellation {
+        let at = stamp::near(cancel.requested_at.as_ref(), canvas).unwrap_or_default();
+        let who = if cancel.cause == "timeout" { "the deadline of step " } else { "" };
+        lines.push(format!("{who}{} asked for a stop {at}: {}", one_line(&cancel.by), one_line(&cancel.reason)));
+    }
+    lines
+}
+
+/// The silence of a live lease, where it is longer than heartbeats leave.
+pub(super) fn silence(attempt: &v1::Attempt) -> Option<Millis> {
+    let silent = stamp::span(attempt.silent_for.as_ref())?;
+    let lease = stamp::span(attempt.lease_ttl.as_ref())?;
+    (silent.0.saturating_mul(HEARTBEATS_PER_LEASE) > lease.0.saturating_add(3_000)).then_some(silent)
+}
+
+fn contact(deployment: &v1::Deployment) -> Vec<String> {
+    let Some(last) = deployment.attempts.last() else { return vec!["no agent was asked yet".to_owned()] };
+    let agent = one_line(&last.agent);
+    let line = match (stamp::span(last.lease_ttl.as_ref()), stamp::span(last.silent_for.as_ref()), silence(last)) {
+        (Some(lease), _, Some(silent)) => {
+            format!("{agent} holds attempt {}, {} of a lease of {lease}", last.number, time::silent(silent))
+        }
+        (Some(lease), Some(silent), None) => {
+            format!("{agent} holds attempt {}, heard {} ago, under a lease of {lease}", last.number, time::span(silent))
+        }
+        (Some(lease), None, None) => {
+            format!("{agent} holds attempt {} under a lease of {lease}; it was not heard yet", last.number)
+        }
+        (None, _, _) => format!("no lease is live; the last was attempt {} on {agent}", last.number),
+    };
+    vec![line]
+}
+
+/// What is known of one mutating step: its last word over all attempts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Last<'a> {
+    Applied,
+    Open {
+        agent: &'a str,
+        what: &'static str,
+    },
+    /// Nobody could tell, and a recorded decision settled what follows.
+    Settled,
+    MaybePartial,
+    Ended,
+}
+
+impl<'a> Last<'a> {
+    /// `None` where the attempt did not begin the step: that says nothing about an attempt before it.
+    fn of(attempt: &'a v1::Attempt, step: &v1::StepRun) -> Option<Self> {
+        let open = |what| {
+            let settled = attempt.state == AttemptState::Resolved as i32;
+            Some(if settled { Last::Settled } else { Last::Open { agent: &attempt.agent, what } })
+        };
+        match StepState::try_from(step.state) {
+            Ok(StepState::Applied | StepState::Carried) => Some(Last::Applied),
+            Ok(StepState::Permitted) => open("was permitted and may have begun"),
+            Ok(StepState::Started) => open("has begun"),
+            Ok(StepState::Unknown) | Err(_) => open("ended in a way that nobody can tell"),
+            Ok(StepState::Failed | StepState::Stopped) if step.maybe_partial => Some(Last::MaybePartial),
+            Ok(StepState::Failed | StepState::Stopped) => Some(Last::Ended),
+            Ok(StepState::Pending | StepState::NotStarted | StepState::Unspecified) => None,
+        }
+    }
+}
+
+/// Each mutating step that was begun, in the order of the plan, with its last word.
+fn last_words(deployment: &v1::Deployment) -> Vec<(&str, Last<'_>)> {
+    let mut words: Vec<(&str, Last<'_>)> = Vec::new();
+    for (attempt, step) in mutating(deployment) {
+        let Some(last) = Last::of(attempt, step) else { continue };
+        match words.iter_mut().find(|(name, _)| *name == step.name) {
+            Some((_, before)) => *before = last,
+            None => words.push((&step.name, last)),
+        }
+    }
+    words
+}
+
+fn mutating(deployment: &v1::Deployment) -> impl Iterator<Item = (&v1::Attempt, &v1::StepRun)> {
+    deployment
+        .attempts
+        .iter()
+        .flat_map(|attempt| attempt.steps.iter().map(move |step| (attempt, step)))
+        .filter(|(_, step)| step.effect != StepEffect::None as i32)
+}
+
+fn effect(deployment: &v1::Deployment) -> Vec<String> {
+    if !mutating(deployment).any(|(_, step)| step.permitted_at.is_some()) {
+        return vec!["no step was ever permitted to change anything".to_owned()];
+    }
+    let words = last_words(deployment);
+    let mut lines = Vec::new();
+    let mut list = |what: &str, wanted: Last<'_>| {
+        let names: Vec<String> =
+            words.iter().filter(|(_, last)| *last == wanted).map(|(name, _)| one_line(name)).collect();
+        if !names.is_empty() {
+            lines.push(format!("{what}: {}", names.join(", ")));
+        }
+    };
+    list("observed as applied", Last::Applied);
+    list("ended, and may be applied in part", Last::MaybePartial);
+    list("ended without being applied", Last::Ended);
+    list("nobody could tell, settled by a decision", Last::Settled);
+    for (name, last) in &words {
+        if let Last::Open { agent, what } = last {
+            lines.push(format!("step {} on {} {what}; its effect is not known", one_line(name), one_line(agent)));
+        }
+    }
+    if lines.is_empty() {
+        lines.push("every permitted step was never started, and now never can be".to_owned());
+    }
+    lines
+}
+
+fn reservation(deployment: &v1::Deployment, canvas: Canvas<'_>) -> Vec<String> {
+    let target = deployment.summary.as_ref().map(|summary| one_line(&summary.target)).unwrap_or_default();
+    let state = deployment.summary.as_ref().map_or(0, |summary| summary.state);
+    let mut lines = Vec::new();
+    if deployment.holds_target {
+        let since = stamp::aged(deployment.reserved_at.as_ref(), canvas).unwrap_or_default();
+        lines.push(format!("{target} is held for it since {since}"));
+    }
+    if !deployment.waiting.is_empty() {
+        lines.push(format!("waits: {}", one_line(&deployment.waiting)));
+    }
+    if lines.is_empty() {
+        lines.push(match DeploymentState::try_from(state) {
+            Ok(DeploymentState::Succeeded | DeploymentState::Failed | DeploymentState::Cancelled) => {
+                format!("it does not hold {target} any more")
+            }
+            Ok(DeploymentState::Queued) => format!("it does not hold {target} yet"),
+            Ok(
+                DeploymentState::Active
+                | DeploymentState::Uncertain
+                | DeploymentState::Held
+                | DeploymentState::Unspecified,
+            )
+            | Err(_) => format!("whether it holds {target} was not told ({})", word::deployment_state(state)),
+        });
+    }
+    lines
+}
+
+fn evidence(deployment: &v1::Deployment) -> Vec<String> {
+    let label = deployment.summary.as_ref().map(|summary| one_line(&summary.label)).unwrap_or_default();
+    vec![match deployment.evidence_count {
+        0 => "none was filed".to_owned(),
+        1 => format!("1 piece: holdfast evidence {label}"),
+        more => format!("{more} pieces: holdfast evidence {label}"),
+    }]
+}
+
+/// The steps that nobody can tell about, with their agents.
+pub(super) fn open_steps(deployment: &v1::Deployment) -> Vec<(String, String)> {
+    let open = |(name, last)| match last {
+        Last::Open { agent, .. } => Some((one_line(name), one_line(agent))),
+        Last::Applied | Last::Settled | Last::MaybePartial | Last::Ended => None,
+    };
+    last_words(deployment).into_iter().filter_map(open).collect()
+}
+
+/// The lines of the effect, for the block at the end of a watch.
+pub(super) fn effect_lines(deployment: &v1::Deployment) -> Vec<String> {
+    effect(deployment)
+}

@@ -1,0 +1,66 @@
+//! The API's answers, drawn for people. Pure: an answer, the time and a terminal in, text out.
+//!
+//! Text of the answer is data: it is made printable on one line wherever it is put in. What was not observed is said to be
+//! not observed, never left out. A sentence claims no more than the answer does.
+
+mod agent;
+mod cancellation;
+mod deployment;
+mod evidence;
+mod facets;
+mod list;
+mod pulse;
+mod reconciliation;
+pub mod stamp;
+mod steps;
+mod summary;
+mod target;
+#[cfg(test)]
+mod tests;
+pub mod word;
+
+pub use agent::agents;
+pub use cancellation::{Stage, cancellation, stages};
+pub use deployment::deployment;
+pub use evidence::{evidence, one_evidence};
+pub use list::deployments;
+pub use pulse::Pulse;
+pub use reconciliation::reconciliation;
+pub use summary::summary;
+pub use target::{readings, target, targets};
+
+use crate::output::{Terminal, Tone};
+use holdfast_common::time::Wall;
+
+/// For whom something is drawn, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct Canvas<'a> {
+    /// What the stream can show.
+    pub terminal: &'a Terminal,
+    /// Now, for ages.
+    pub now: Wall,
+}
+
+/// A label and its lines, the label before the first one only.
+fn labelled(label: &str, width: usize, lines: impl IntoIterator<Item = String>) -> String {
+    labelled_in(Tone::Plain, &Terminal::PLAIN, label, width, lines)
+}
+
+/// The same with the label in a tone.
+fn labelled_in(
+    tone: Tone,
+    terminal: &Terminal,
+    label: &str,
+    width: usize,
+    lines: impl IntoIterator<Item = String>,
+) -> String {
+    lines
+        .into_iter()
+        .enumerate()
+        .map(|(index, line)| {
+            let label = if index == 0 { label } else { "" };
+            let label = tone.paint(&format!("{label:<width$}"), terminal);
+            format!("{label}  {line}").trim_end().to_owned() + "\n"
+        })
+        .collect()
+}

@@ -1,0 +1,70 @@
+//! The steps of one attempt.
+
+use holdfast_common::text::one_line;
+use holdfast_proto::v1::{self, StepEffect, StepState};
+
+use super::{Canvas, stamp, word};
+use crate::output::{Table, Terminal, Tone};
+
+/// As a table.
+#[must_use]
+pub(super) fn table(steps: &[v1::StepRun], canvas: Canvas<'_>) -> String {
+    let mut table =
+        Table::new(&["step", "state", "effect", "resource", "permitted", "started", "ended", "revision", "note"]);
+    for step in steps {
+        let expected = |seen: bool, shown: Option<String>| match (shown, seen) {
+            (Some(shown), _) => shown,
+            (None, true) => stamp::NOT_OBSERVED.to_owned(),
+            (None, false) => String::new(),
+        };
+        let (begun, ended) = expects(step);
+        table.row_in_tones([
+            (step.name.clone(), Tone::Plain),
+            (word::step_state(step.state), tone(step.state)),
+            (word::effect(step.effect), Tone::Quiet),
+            (step.resource.clone(), Tone::Quiet),
+            (stamp::near(step.permitted_at.as_ref(), canvas).unwrap_or_default(), Tone::Plain),
+            (expected(begun, stamp::seen_short(step.started.as_ref(), canvas)), Tone::Plain),
+            (expected(ended, stamp::seen_short(step.ended.as_ref(), canvas)), Tone::Plain),
+            (step.observed_revision.clone(), Tone::Plain),
+            (note(step), Tone::Plain),
+        ]);
+    }
+    // Indented by the caller.
+    let width = canvas.terminal.width.map(|width| width.saturating_sub(2));
+    table.draw(&Terminal { width, ..*canvas.terminal })
+}
+
+/// Whether a start and an end should have been seen by now, if all went as planned.
+fn expects(step: &v1::StepRun) -> (bool, bool) {
+    match StepState::try_from(step.state) {
+        Ok(StepState::Permitted | StepState::Started) => (true, true),
+        Ok(StepState::Applied | StepState::Failed | StepState::Stopped | StepState::Unknown) => (true, true),
+        Ok(StepState::Pending | StepState::NotStarted | StepState::Carried | StepState::Unspecified) | Err(_) => {
+            (false, false)
+        }
+    }
+}
+
+fn note(step: &v1::StepRun) -> String {
+    let carried = step.state == StepState::Carried as i32;
+    let changes = step.effect != StepEffect::None as i32;
+    let parts = [
+        step.exit.as_ref().map(word::exit).filter(|exit| !exit.is_empty()),
+        (step.maybe_partial && changes).then(|| "may be applied in part".to_owned()),
+        step.over_deadline.then(|| "over its deadline, no end was seen".to_owned()).filter(|_| step.ended.is_none()),
+        carried.then(|| if step.carry_reread { "read again" } else { "not read again" }.to_owned()),
+        Some(one_line(&step.detail)).filter(|detail| !detail.is_empty()),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+fn tone(state: i32) -> Tone {
+    match StepState::try_from(state) {
+        Ok(StepState::Pending | StepState::NotStarted | StepState::Carried | StepState::Unspecified) => Tone::Quiet,
+        Ok(StepState::Permitted | StepState::Started) => Tone::Running,
+        Ok(StepState::Applied) => Tone::Good,
+        Ok(StepState::Failed | StepState::Stopped) => Tone::Bad,
+        Ok(StepState::Unknown) | Err(_) => Tone::Hazard,
+    }
+}

@@ -1,0 +1,67 @@
+//! What is known and not known of a deployment, in the shape in which refusals tell it.
+
+use holdfast_common::text::one_line;
+use holdfast_proto::v1::{self, DeploymentState};
+
+use super::{Canvas, facets, labelled, stamp, word};
+use crate::output::Tone;
+
+const WIDTH: usize = 11;
+
+/// As text.
+#[must_use]
+pub fn summary(deployment: &v1::Deployment, canvas: Canvas<'_>) -> String {
+    let Some(about) = &deployment.summary else { return String::new() };
+    let label = one_line(&about.label);
+    let state = stamp::state_tone(about.state).paint(&word::deployment_state(about.state), canvas.terminal);
+    let because = match about.because.as_str() {
+        "" => String::new(),
+        because => format!(": {}", one_line(because)),
+    };
+    let mut text = format!("{} is {state}{because}\n", Tone::Strong.paint(&label, canvas.terminal));
+    text.push_str(&labelled("  known", WIDTH, known(deployment)));
+    text.push_str(&labelled("  not known", WIDTH, not_known(deployment)));
+    text.push_str(&labelled("  so", WIDTH, so(deployment, about)));
+    text.push_str(&labelled("  next", WIDTH, next(about)));
+    text
+}
+
+fn known(deployment: &v1::Deployment) -> Vec<String> {
+    let mut lines = facets::effect_lines(deployment);
+    if deployment.ended_by_decision {
+        lines.push("a decision ended it; who took it and why is in its history".to_owned());
+    }
+    if deployment.cancel_too_late {
+        lines.push("a cancel was asked for and came too late".to_owned());
+    }
+    lines
+}
+
+fn not_known(deployment: &v1::Deployment) -> Vec<String> {
+    let open = facets::open_steps(deployment).into_iter();
+    open.map(|(step, agent)| format!("whether {step} finished; whether {agent} is still working on it")).collect()
+}
+
+fn so(deployment: &v1::Deployment, about: &v1::DeploymentSummary) -> Vec<String> {
+    let target = one_line(&about.target);
+    if deployment.holds_target {
+        return vec![format!("{target} stays held for it; nothing else starts there")];
+    }
+    if deployment.waiting.is_empty() {
+        Vec::new()
+    } else {
+        vec![format!("it waits: {}", one_line(&deployment.waiting))]
+    }
+}
+
+fn next(about: &v1::DeploymentSummary) -> Vec<String> {
+    let label = one_line(&about.label);
+    match DeploymentState::try_from(about.state) {
+        Ok(DeploymentState::Uncertain | DeploymentState::Held) => vec![format!("holdfast reconcile show {label}")],
+        Ok(DeploymentState::Failed) => vec![format!("holdfast logs {label}")],
+        Ok(DeploymentState::Queued | DeploymentState::Active) => vec![format!("holdfast watch {label}")],
+        Ok(DeploymentState::Succeeded | DeploymentState::Cancelled | DeploymentState::Unspecified) | Err(_) => {
+            Vec::new()
+        }
+    }
+}

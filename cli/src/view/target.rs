@@ -1,0 +1,129 @@
+//! Targets: who holds what, since when, why, who waits.
+
+use holdfast_common::text::one_line;
+use holdfast_proto::v1::{self, RevisionKnowledge};
+
+use super::{Canvas, labelled, list, stamp, word};
+use crate::output::{Table, Tone, time};
+
+const WIDTH: usize = 9;
+
+/// All, as a table.
+#[must_use]
+pub fn targets(targets: &[v1::Target], canvas: Canvas<'_>) -> Table {
+    let mut table = Table::new(&["target", "held by", "state", "since", "waiting", "revisions", "because"]);
+    for target in targets {
+        let holder = target.holder.as_ref();
+        let since = stamp::wall(target.held_since.as_ref()).map(|at| time::age(at, canvas.now));
+        let state = holder.map_or(0, |holder| holder.state);
+        table.row_in_tones([
+            (target.name.clone(), Tone::Strong),
+            (holder.map(|holder| holder.label.clone()).unwrap_or_default(), Tone::Plain),
+            (holder.map_or_else(|| "free".to_owned(), |_| word::deployment_state(state)), stamp::state_tone(state)),
+            (since.unwrap_or_default(), Tone::Quiet),
+            (target.waiting.len().to_string(), Tone::Plain),
+            (revisions(target), Tone::Plain),
+            (target.held_because.clone(), Tone::Plain),
+        ]);
+    }
+    table
+}
+
+fn revisions(target: &v1::Target) -> String {
+    let one = |status: &v1::ResourceStatus| {
+        let name = status.resource.as_ref().map(|resource| one_line(&resource.name)).unwrap_or_default();
+        format!("{name}={}", revision(status))
+    };
+    target.resources.iter().map(one).collect::<Vec<_>>().join(" ")
+}
+
+fn revision(status: &v1::ResourceStatus) -> String {
+    match RevisionKnowledge::try_from(status.knowledge) {
+        Ok(RevisionKnowledge::Recorded) if status.revision.is_empty() => "none told".to_owned(),
+        Ok(RevisionKnowledge::Recorded) => one_line(&status.revision),
+        Ok(RevisionKnowledge::Never) => "never read".to_owned(),
+        Ok(RevisionKnowledge::Unknown | RevisionKnowledge::Unspecified) | Err(_) => "unknown".to_owned(),
+    }
+}
+
+/// One, as text.
+#[must_use]
+pub fn target(target: &v1::Target, canvas: Canvas<'_>) -> String {
+    let strong = |text: &str| Tone::Strong.paint(text, canvas.terminal);
+    let mut text = format!("{}  {}\n", strong(&one_line(&target.name)), holder(target, canvas));
+    let mut labels: Vec<String> =
+        target.agents.iter().map(|(key, value)| format!("{}={}", one_line(key), one_line(value))).collect();
+    labels.sort();
+    text.push_str(&labelled("  agents", WIDTH, [labels.join(" ")]));
+    text.push_str(&labelled("  policy", WIDTH, [one_line(&target.policy)]));
+    let fence = if target.fence == 0 { "none yet".to_owned() } else { one_line(&target.fence_text) };
+    text.push_str(&labelled("  fence", WIDTH, [fence]));
+    if !target.who_can_act.is_empty() {
+        text.push_str(&labelled("  to act", WIDTH, [one_line(&target.who_can_act)]));
+    }
+    text.push('\n');
+    text.push_str(&resources(target, canvas).draw(canvas.terminal));
+    if !target.waiting.is_empty() {
+        text.push_str(&format!("\n{}\n", strong("Waiting, in order")));
+        text.push_str(&list::deployments(&target.waiting, canvas).draw(canvas.terminal));
+    }
+    text
+}
+
+fn holder(target: &v1::Target, canvas: Canvas<'_>) -> String {
+    let Some(holder) = &target.holder else { return "free".to_owned() };
+    let state = stamp::state_tone(holder.state).paint(&word::deployment_state(holder.state), canvas.terminal);
+    let since = stamp::aged(target.held_since.as_ref(), canvas).unwrap_or_default();
+    let because = match target.held_because.as_str() {
+        "" => String::new(),
+        because => format!(": {}", one_line(because)),
+    };
+    format!("held by {} ({state}) since {since}{because}", one_line(&holder.label))
+}
+
+fn resources(target: &v1::Target, canvas: Canvas<'_>) -> Table {
+    let mut table = Table::new(&["resource", "adapter", "reach", "revision", "recorded", "on"]);
+    for status in &target.resources {
+        let resource = status.resource.clone().unwrap_or_default();
+        let adapter = match &resource.adapter {
+            Some(v1::resource::Adapter::Command(_)) => "command".to_owned(),
+            Some(v1::resource::Adapter::Release(release)) => format!("release {}", one_line(&release.root)),
+            None => "not told".to_owned(),
+        };
+        table.row([
+            one_line(&resource.name),
+            adapter,
+            word::reach(resource.reach),
+            revision(status),
+            stamp::aged(status.recorded_at.as_ref(), canvas).unwrap_or_default(),
+            one_line(&status.home),
+        ]);
+    }
+    table
+}
+
+/// What was read of a target's resources just now.
+#[must_use]
+pub fn readings(readings: &[v1::ResourceReading]) -> Table {
+    let mut table = Table::new(&["resource", "read by", "state", "revision", "changed by", "fence", "note"]);
+    for one in readings {
+        let reading = one.reading.clone().unwrap_or_default();
+        let state =
+            one.reading.as_ref().map_or_else(|| "not read".to_owned(), |reading| word::operation(reading.state));
+        let note: Vec<String> = [&one.detail, &reading.detail]
+            .into_iter()
+            .filter(|text| !text.is_empty())
+            .map(|text| one_line(text))
+            .collect();
+        table.row([
+            one_line(&one.resource),
+            one_line(&one.agent),
+            state,
+            one_line(&reading.revision),
+            one_line(&reading.active_operation),
+            if reading.highest_fence == 0 { String::new() } else { reading.highest_fence.to_string() },
+            note.join("; "),
+        ]);
+    }
+    table
+}

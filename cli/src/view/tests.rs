@@ -1,0 +1,314 @@
+use holdfast_common::time::{Millis, Wall};
+use holdfast_proto::convert::{duration_to_wire, wall_to_wire};
+use holdfast_proto::v1::{self, AttemptState, DeploymentState, StepEffect, StepState};
+
+use super::*;
+
+/// 2026-11-29T14:20:00Z
+const START: i64 = 1_795_962_000_000_000;
+
+fn at(second: i64) -> Wall {
+    Wall(START + second * 1_000_000)
+}
+
+fn stamp(second: i64) -> Option<prost_types::Timestamp> {
+    Some(wall_to_wire(at(second)))
+}
+
+fn seen(second: i64) -> Option<v1::Seen> {
+    Some(v1::Seen { said_at: stamp(second), received_at: stamp(second) })
+}
+
+fn canvas() -> Canvas<'static> {
+    Canvas { terminal: &Terminal::PLAIN, now: at(120) }
+}
+
+fn uncertain() -> v1::Deployment {
+    let step = v1::StepRun {
+        name: "switch".to_owned(),
+        state: StepState::Started as i32,
+        effect: StepEffect::Mutates as i32,
+        resource: "site".to_owned(),
+        permitted_at: stamp(7),
+        started: seen(9),
+        ..v1::StepRun::default()
+    };
+    let look = v1::StepRun {
+        name: "look".to_owned(),
+        state: StepState::Applied as i32,
+        effect: StepEffect::None as i32,
+        ..v1::StepRun::default()
+    };
+    let attempt = v1::Attempt {
+        number: 1,
+        agent: "web-07".to_owned(),
+        fence: 42,
+        fence_text: "1.42".to_owned(),
+        state: AttemptState::Uncertain as i32,
+        offered_at: stamp(5),
+        steps: vec![look, step],
+        ..v1::Attempt::default()
+    };
+    v1::Deployment {
+        summary: Some(v1::DeploymentSummary {
+            id: "0193a1b2-0000-7000-8000-000000000001".to_owned(),
+            label: "shop@prod#12".to_owned(),
+            target: "shop@prod".to_owned(),
+            state: DeploymentState::Uncertain as i32,
+            because: "nothing that was accepted says how it ended".to_owned(),
+            submitted_by: "alice".to_owned(),
+            submitted_at: stamp(0),
+            ..v1::DeploymentSummary::default()
+        }),
+        inputs: [("revision".to_owned(), "v2".to_owned())].into(),
+        attempts: vec![attempt],
+        holds_target: true,
+        reserved_at: stamp(1),
+        ..v1::Deployment::default()
+    }
+}
+
+#[test]
+fn a_deployment_is_shown_whole_and_what_nobody_saw_is_said() {
+    let mut deployment = uncertain();
+    deployment.cancellation = Some(v1::Cancellation {
+        cause: "operator".to_owned(),
+        by: "bob".to_owned(),
+        reason: "wrong file".to_owned(),
+        requested_at: stamp(30),
+        recorded_at: stamp(30),
+        ..v1::Cancellation::default()
+    });
+    let shown = super::deployment(&deployment, canvas());
+    let expected = "\
+shop@prod#12  uncertain  nothing that was accepted says how it ended
+0193a1b2-0000-7000-8000-000000000001
+
+Intent       alice asked for it 14:20:00Z (2m ago)
+             with revision=v2
+             bob asked for a stop 14:20:30Z: wrong file
+Contact      no lease is live; the last was attempt 1 on web-07
+Effect       step switch on web-07 has begun; its effect is not known
+Reservation  shop@prod is held for it since 14:20:01Z (119s ago)
+Evidence     none was filed
+
+Attempt 1  uncertain  on web-07  under fence 1.42  offered 14:20:05Z
+  STEP    STATE    EFFECT   RESOURCE  PERMITTED  STARTED       ENDED         REVISION  NOTE
+  look    applied  none                          not observed  not observed
+  switch  started  mutates  site      14:20:07Z  14:20:09Z     not observed
+
+Cancel  asked for by bob: wrong file
+  ◆  requested  14:20:30Z
+  ■  recorded   14:20:30Z
+  ├┤ delivered  not observed
+  ├┤ acted      not observed
+  ├┤ observed   not observed
+  uncertain: whether anything stopped is not known
+";
+    assert_eq!(shown, expected, "\n{shown}");
+}
+
+#[test]
+fn a_summary_has_what_is_known_and_what_is_not() {
+    let expected = "\
+shop@prod#12 is uncertain: nothing that was accepted says how it ended
+  known      step switch on web-07 has begun; its effect is not known
+  not known  whether switch finished; whether web-07 is still working on it
+  so         shop@prod stays held for it; nothing else starts there
+  next       holdfast reconcile show shop@prod#12
+";
+    assert_eq!(summary(&uncertain(), canvas()), expected);
+}
+
+#[test]
+fn nothing_is_said_to_be_unchanged_while_a_permit_is_on_record() {
+    let mut deployment = uncertain();
+    let step = &mut deployment.attempts[0].steps[1];
+    step.state = StepState::NotStarted as i32;
+    assert!(summary(&deployment, canvas()).contains("never started, and now never can be"));
+    deployment.attempts[0].steps[1].permitted_at = None;
+    assert!(summary(&deployment, canvas()).contains("no step was ever permitted to change anything"));
+}
+
+#[test]
+fn a_later_word_on_a_step_replaces_an_earlier_one() {
+    let mut deployment = uncertain();
+    let again = |state: StepState| {
+        let mut attempt = uncertain().attempts.remove(0);
+        attempt.number = 2;
+        attempt.state = AttemptState::Running as i32;
+        attempt.steps[1].state = state as i32;
+        attempt
+    };
+    deployment.attempts[0].state = AttemptState::Resolved as i32;
+    let shown = summary(&deployment, canvas());
+    assert!(shown.contains("nobody could tell, settled by a decision: switch"), "{shown}");
+    assert!(!shown.contains("not known"), "{shown}");
+    deployment.attempts.push(again(StepState::Pending));
+    assert!(summary(&deployment, canvas()).contains("settled by a decision: switch"));
+    deployment.attempts[1] = again(StepState::Applied);
+    let shown = summary(&deployment, canvas());
+    assert!(shown.contains("observed as applied: switch") && !shown.contains("settled"), "{shown}");
+}
+
+#[test]
+fn a_silence_freezes_the_spinner() {
+    let mut deployment = uncertain();
+    let attempt = &mut deployment.attempts[0];
+    attempt.state = AttemptState::Running as i32;
+    attempt.lease_ttl = Some(duration_to_wire(Millis::from_secs(30)));
+    attempt.silent_for = Some(duration_to_wire(Millis::from_secs(2)));
+    let line = |deployment: &v1::Deployment, ago: u64, turn| {
+        let told = Some((deployment.clone(), std::time::Duration::from_secs(ago)));
+        Pulse { told, lost: None, turn }.line(&Terminal { unicode: false, ..Terminal::PLAIN })
+    };
+    assert_eq!(line(&deployment, 0, 1), "/  web-07: running");
+    assert_eq!(line(&deployment, 12, 1), ":: web-07: silent 00:14");
+    assert_eq!(line(&deployment, 12, 2), ":: web-07: silent 00:14");
+    let lost = Pulse { told: None, lost: Some(std::time::Duration::from_secs(14)), turn: 0 };
+    assert!(lost.line(&Terminal::PLAIN).ends_with("no contact with the coordinator, silent 00:14"));
+}
+
+/// Every text of every answer, full of what must not reach a terminal.
+#[test]
+fn no_text_of_an_answer_reaches_the_terminal_raw() {
+    const EVIL: &str = "x\u{1b}]0;owned\u{7}\r\n\u{9b}2J\u{202e}y";
+    let evil = || EVIL.to_owned();
+    let mut deployment = uncertain();
+    let about = deployment.summary.as_mut().expect("set above");
+    (about.because, about.label, about.target, about.submitted_by, about.id) = (evil(), evil(), evil(), evil(), evil());
+    deployment.inputs = [(evil(), evil())].into();
+    deployment.waiting = evil();
+    let attempt = &mut deployment.attempts[0];
+    (attempt.agent, attempt.fence_text, attempt.decline_reason) = (evil(), evil(), evil());
+    let step = &mut attempt.steps[1];
+    (step.name, step.resource, step.detail, step.observed_revision) = (evil(), evil(), evil(), evil());
+    deployment.cancellation =
+        Some(v1::Cancellation { by: evil(), reason: evil(), cause: evil(), ..v1::Cancellation::default() });
+    deployment.decisions = vec![v1::DecisionRecord { by: evil(), reason: evil(), ..v1::DecisionRecord::default() }];
+    let open = v1::OpenStep {
+        step: evil(),
+        resource: evil(),
+        agent: evil(),
+        fence_text: evil(),
+        because: evil(),
+        observed_revision: evil(),
+        active_operation: evil(),
+        ..v1::OpenStep::default()
+    };
+    let list = v1::Reconciliation {
+        deployment: deployment.summary.clone(),
+        runner_because: evil(),
+        open_steps: vec![open],
+        relation: evil(),
+        options: vec![v1::DecisionOption { why_not: evil(), leads_to: evil(), ..v1::DecisionOption::default() }],
+        who_can_act: evil(),
+        ..v1::Reconciliation::default()
+    };
+    let piece =
+        v1::Evidence { kind: evil(), by: evil(), sentence: evil(), fence_text: evil(), ..v1::Evidence::default() };
+    let resource = v1::Resource { name: evil(), ..v1::Resource::default() };
+    let status = v1::ResourceStatus {
+        resource: Some(resource),
+        revision: evil(),
+        home: evil(),
+        knowledge: 2,
+        recorded_at: None,
+    };
+    let target = v1::Target {
+        name: evil(),
+        agents: [(evil(), evil())].into(),
+        policy: evil(),
+        resources: vec![status],
+        fence: 1,
+        fence_text: evil(),
+        holder: deployment.summary.clone(),
+        held_because: evil(),
+        waiting: deployment.summary.clone().into_iter().collect(),
+        who_can_act: evil(),
+        held_since: None,
+    };
+    let agent = v1::Agent {
+        name: evil(),
+        labels: [(evil(), evil())].into(),
+        adapters: vec![evil()],
+        version: evil(),
+        holds: vec![evil()],
+        ..v1::Agent::default()
+    };
+    let reading = v1::Reading { revision: evil(), active_operation: evil(), detail: evil(), ..v1::Reading::default() };
+    let reading = v1::ResourceReading { resource: evil(), agent: evil(), reading: Some(reading), detail: evil() };
+    let canvas = canvas();
+    for shown in [
+        super::deployment(&deployment, canvas),
+        summary(&deployment, canvas),
+        reconciliation(&list, canvas),
+        evidence(std::slice::from_ref(&piece), canvas).draw(canvas.terminal),
+        one_evidence(&piece, canvas),
+        super::target(&target, canvas),
+        targets(&[target], canvas).draw(canvas.terminal),
+        agents(&[agent], canvas).draw(canvas.terminal),
+        deployments(&deployment.summary.clone().into_iter().collect::<Vec<_>>(), canvas).draw(canvas.terminal),
+        readings(&[reading]).draw(canvas.terminal),
+        Pulse { told: Some((deployment.clone(), std::time::Duration::ZERO)), lost: None, turn: 0 }
+            .line(canvas.terminal),
+    ] {
+        let bad = shown.chars().find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
+        assert_eq!(bad, None, "{shown}");
+        assert!(!shown.contains("owned\n"), "a line feed of the text broke a line:\n{shown}");
+    }
+}
+
+#[test]
+fn the_checklist_comes_in_order_and_a_reading_before_the_runner_is_out_is_not_final() {
+    let open = v1::OpenStep {
+        step: "switch".to_owned(),
+        resource: "site".to_owned(),
+        agent: "web-07".to_owned(),
+        fence_text: "1.42".to_owned(),
+        state: v1::OperationState::NotApplied as i32,
+        because: "read at 14:21:00Z".to_owned(),
+        can_inspect: true,
+        can_fence_off: true,
+        ..v1::OpenStep::default()
+    };
+    let option = |kind: v1::DecisionKind, allowed| v1::DecisionOption {
+        kind: kind as i32,
+        allowed,
+        why_not: if allowed { "" } else { "the runner is not out" }.to_owned(),
+        leads_to: if allowed { "evidence only" } else { "" }.to_owned(),
+    };
+    let mut list = v1::Reconciliation {
+        deployment: uncertain().summary,
+        runner: v1::RunnerState::Unknown as i32,
+        runner_because: "nothing was heard since 14:20:09Z".to_owned(),
+        open_steps: vec![open],
+        relation: "wanted v2, read v1".to_owned(),
+        evidence_sequence: 3,
+        options: vec![option(v1::DecisionKind::Retry, false), option(v1::DecisionKind::Note, true)],
+        who_can_act: "an admin".to_owned(),
+    };
+    let expected = "\
+shop@prod#12  uncertain  nothing that was accepted says how it ended
+
+1 Runner    unknown: nothing was heard since 14:20:09Z
+2 Target
+    step switch at site on web-07 under fence 1.42: not applied (not final: the runner is not known to be out)
+      read at 14:21:00Z
+3 Relation  wanted v2, read v1
+
+DECISION  ALLOWED  WHY NOT, OR WHAT FOLLOWS
+retry     no       the runner is not out
+note      yes      evidence only
+
+shown up to evidence 3; an admin
+  holdfast reconcile fence-off shop@prod#12
+  holdfast reconcile inspect shop@prod#12
+  holdfast reconcile decide shop@prod#12 --as DECISION --reason TEXT
+  holdfast reconcile attest shop@prod#12 ..., for what nobody can prove and a person knows
+";
+    let shown = reconciliation(&list, canvas());
+    assert_eq!(shown, expected, "\n{shown}");
+    list.runner = v1::RunnerState::FencedOff as i32;
+    assert!(!reconciliation(&list, canvas()).contains("not final"));
+}
