@@ -1,6 +1,10 @@
 //! Real processes, real sockets, real faults.
 
 mod cancel;
+mod cases;
+mod crash_case;
+mod crash_points;
+mod durability;
 mod harness;
 mod hold;
 mod hostile_coordinator;
