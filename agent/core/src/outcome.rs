@@ -84,7 +84,11 @@ pub fn tell(effect: StepEffect, ending: Ending, capability: Capability, look: &L
             Exit::Unknown => end_of_unknown(seen, capability.outlives, ending.none_left),
         },
     };
-    Told { end, detail: sentence(ending, look) }
+    let detail = match effect {
+        StepEffect::Mutates => sentence(ending, look),
+        StepEffect::None => exit_words(ending),
+    };
+    Told { end, detail }
 }
 
 /// The look, reduced to what the table asks.
@@ -168,7 +172,8 @@ fn end_without_effect(ending: Ending) -> StepEnd {
     }
 }
 
-fn sentence(ending: Ending, look: &Look) -> String {
+fn exit_words(ending: Ending) -> String {
+    let stop = if ending.stopped_by_us { " after a stop was asked for" } else { "" };
     let exit = match ending.exit {
         Exit::Exited(status) => format!("exited with {status}"),
         Exit::Signaled { signal, by_us: true } => format!("ended by signal {signal}, sent by the agent"),
@@ -178,11 +183,15 @@ fn sentence(ending: Ending, look: &Look) -> String {
         Exit::Unknown if ending.none_left => "gone, exit unknown".to_owned(),
         Exit::Unknown => "exit unknown, processes of it may be left".to_owned(),
     };
-    let stop = if ending.stopped_by_us { " after a stop was asked for" } else { "" };
+    format!("{exit}{stop}")
+}
+
+fn sentence(ending: Ending, look: &Look) -> String {
+    let exit = exit_words(ending);
     match look {
-        Look::CannotInspect => format!("{exit}{stop}; the resource can't be read back"),
-        Look::NotRead { why } => format!("{exit}{stop}; the resource could not be read: {why}"),
-        Look::Read(state) => format!("{exit}{stop}; read back: {}", word(*state)),
+        Look::CannotInspect => format!("{exit}; the resource can't be read back"),
+        Look::NotRead { why } => format!("{exit}; the resource could not be read: {why}"),
+        Look::Read(state) => format!("{exit}; read back: {}", word(*state)),
     }
 }
 

@@ -27,6 +27,7 @@ use crate::adapters::command::{Context, environment};
 use crate::adapters::release::{self, ApplySpec};
 use crate::boottime::BootTime;
 use crate::bugs::{self, Bug};
+use crate::crash::{self, CrashPoint};
 use crate::driver::{Event, HandEvent, Hands, Told};
 use crate::logs::{Cut, Output, Uploader};
 use crate::places::{Places, StepFolder};
@@ -112,7 +113,9 @@ impl Hands for Workshop {
 
     fn inquire(&mut self, inquiry: Inquiry) {
         self.spawn("inquiry", move |bench| {
+            crash::point(CrashPoint::BeforeInquiry);
             let finding = look::answer(&inquiry, &bench.places);
+            crash::point(CrashPoint::AfterInquiry);
             bench.tell(HandEvent::Inquired(inquiry.id, finding));
         });
     }
@@ -240,8 +243,11 @@ impl Bench {
         if bugs::on(Bug::TombstoneNotDurable) {
             return self.tell(HandEvent::Tombstoned(job.attempt(), job.step.name.clone()));
         }
+        crash::point(CrashPoint::BeforeTombstone);
         let made = self.places.make_step(job.attempt(), &job.step.name);
-        match made.and_then(|folder| self.supervisor.tombstone(&folder, why)) {
+        let made = made.and_then(|folder| self.supervisor.tombstone(&folder, why));
+        crash::point(CrashPoint::AfterTombstone);
+        match made {
             Ok(Tombstone::Stands) => self.tell(HandEvent::Tombstoned(job.attempt(), job.step.name.clone())),
             Ok(Tombstone::TooLate) => {
                 self.tell(HandEvent::Started(job.attempt(), job.step.name.clone()));
@@ -268,9 +274,11 @@ impl Bench {
     /// Asks the shim, and says that it was acted on only once the signal was seen sent.
     fn stop(&self, attempt: AttemptId, step: &StepName, grace: Millis) {
         let folder = self.places.step(attempt, step);
+        crash::point(CrashPoint::BeforeStopRequest);
         if let Err(error) = self.supervisor.request_stop(&folder, grace) {
             return tracing::error!(%error, %step, "could not ask for a stop");
         }
+        crash::point(CrashPoint::AfterStopRequest);
         loop {
             let known = self.supervisor.wait(&folder, Duration::from_millis(20));
             let detail = match known {

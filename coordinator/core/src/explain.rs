@@ -1,6 +1,7 @@
 //! One sentence per decision. Each claims no more than the recorded facts; text from outside is not repeated here.
 
 use holdfast_common::id::StepName;
+use holdfast_common::recovery::DecisionKind;
 use holdfast_common::time::Millis;
 
 use crate::fate;
@@ -52,4 +53,18 @@ pub(crate) fn end_unknown(step: &StepName) -> String {
 
 pub(crate) fn tries_used(tries: u32) -> String {
     format!("{tries} tries were lost and no more are allowed")
+}
+
+/// A decision, as people name it.
+pub(crate) fn decision(kind: DecisionKind) -> &'static str {
+    match kind {
+        DecisionKind::Retry => "retry",
+        DecisionKind::AcceptSucceeded => "accept-succeeded",
+        DecisionKind::AcceptFailed => "accept-failed",
+        DecisionKind::AcceptCancelled => "accept-cancelled",
+        DecisionKind::Rollback => "rollback",
+        DecisionKind::Readmit => "readmit",
+        DecisionKind::Abandon => "abandon",
+        DecisionKind::Note => "note",
+    }
 }

@@ -206,7 +206,9 @@ fn accept_succeeded(facts: &Facts<'_>) -> Result<(), String> {
     }
     let attested = weigh::attested(facts.deployment, Some(AttestedTarget::Applied)).is_some();
     match unverified(facts.deployment) {
-        Some(step) if !attested => Err(format!("check {step} was not observed, and nobody has attested it")),
+        Some(step) if !attested => {
+            Err(format!("step {step} after the change was not observed, and nobody has attested it"))
+        }
         Some(_) | None => Ok(()),
     }
 }

@@ -18,10 +18,10 @@ use holdfast_common::code::Code;
 use holdfast_common::id::{AgentName, EvidenceId, IncarnationId, ResourceName, SessionId, TargetName};
 use holdfast_common::spec::{Reach, TargetSpec};
 use holdfast_common::time::Wall;
-use holdfast_coordinator_core::input::Candidate;
+use holdfast_coordinator_core::input::{Candidate, Finding};
 use holdfast_coordinator_core::{Effect, TargetState};
 use holdfast_proto::v1;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 pub use outgoing::{Outgoing, QUEUE};
 pub use profile::Profile;
@@ -36,7 +36,7 @@ pub struct Directory {
 }
 
 /// One agent.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Known {
     profile: Profile,
     /// Whether the profile is from a `Hello` of this run, not from the store.
@@ -45,11 +45,13 @@ struct Known {
     live: Option<Live>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Live {
     session: SessionId,
     outgoing: Outgoing,
     asked: BTreeMap<EvidenceId, TargetName>,
+    /// Looks that somebody waits for; their answers are shown and not kept.
+    looks: BTreeMap<EvidenceId, oneshot::Sender<Finding>>,
 }
 
 /// What is known of an agent, for a list.
@@ -93,7 +95,7 @@ impl Directory {
     ) -> Attached {
         let (outgoing, messages) = Outgoing::new();
         outgoing.send(v1::connect_response::Message::Welcome(welcome));
-        let live = Live { session, outgoing: outgoing.clone(), asked: BTreeMap::new() };
+        let live = Live { session, outgoing: outgoing.clone(), asked: BTreeMap::new(), looks: BTreeMap::new() };
         let known = Known { profile, spoke: true, last_heard: now, live: Some(live) };
         let older = self.lock().insert(name.clone(), known).and_then(|known| known.live);
         if let Some(older) = older {
@@ -146,6 +148,34 @@ impl Directory {
         let agents = self.lock();
         let live = agents.get(name)?.live.as_ref().filter(|live| live.session == session)?;
         live.asked.get(&inquiry).cloned()
+    }
+
+    /// Asks an agent in contact for a look that nothing hangs on. Nobody hears of it if the session ends.
+    #[must_use]
+    pub fn look(&self, name: &AgentName, id: EvidenceId, inquiry: v1::Inquiry) -> Option<oneshot::Receiver<Finding>> {
+        let mut agents = self.lock();
+        let live = agents.get_mut(name)?.live.as_mut()?;
+        live.looks.retain(|_, waiting| !waiting.is_closed());
+        if live.looks.len() >= MAX_ASKED {
+            return None;
+        }
+        let (answer, waiting) = oneshot::channel();
+        live.looks.insert(id, answer);
+        live.outgoing.send(v1::connect_response::Message::Inquiry(inquiry));
+        Some(waiting)
+    }
+
+    /// Gives an answer to whoever waits for that look in this session; gives it back where nobody does.
+    pub fn looked(&self, name: &AgentName, session: SessionId, id: EvidenceId, finding: Finding) -> Option<Finding> {
+        let mut agents = self.lock();
+        let live = agents.get_mut(name).and_then(|known| known.live.as_mut());
+        match live.filter(|live| live.session == session).and_then(|live| live.looks.remove(&id)) {
+            Some(waiting) => {
+                let _nobody_waits_any_more = waiting.send(finding);
+                None
+            }
+            None => Some(finding),
+        }
     }
 
     /// Every agent, by name.

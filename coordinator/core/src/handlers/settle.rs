@@ -8,6 +8,7 @@ use crate::bugs::{self, Bug};
 use crate::decision::Answer;
 use crate::draft::Draft;
 use crate::event::Event;
+use crate::explain;
 use crate::handlers::report::keep;
 use crate::open_decisions::{Checklist, open_decisions};
 use crate::refusal::Refusal;
@@ -78,7 +79,7 @@ fn record(draft: &Draft<'_>, deployment: &Deployment, asked: &Asked<'_>, checkli
 fn resolve(draft: &mut Draft<'_>, asked: &Asked<'_>) {
     let last = draft.current().and_then(|deployment| deployment.attempts.last());
     if let Some(attempt) = last.filter(|attempt| attempt.state == AttemptState::Uncertain) {
-        let because = format!("{} decided: {:?}", asked.by, asked.kind);
+        let because = format!("{} decided: {}", asked.by, explain::decision(asked.kind));
         draft.record(Event::AttemptEnded { attempt: attempt.id, state: AttemptState::Resolved, because });
     }
 }

@@ -240,6 +240,8 @@ async fn inquiry_answer(session: &mut Session, answer: v1::InquiryAnswer) -> Res
         }
         Finding::Failed { detail } => bounded("inquiry_answer.failed.detail", detail, session)?,
     }
+    let (agent, directory) = (&session.speaker.agent, &session.shared.directory);
+    let Some(finding) = directory.looked(agent, session.id, inquiry, finding) else { return Ok(Next::GoOn) };
     // Only what this session was asked: an inquiry of an earlier one is asked again, and answered then.
     match session.shared.directory.asked(&session.speaker.agent, session.id, inquiry) {
         Some(target) => {

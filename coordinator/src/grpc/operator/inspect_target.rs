@@ -1,36 +1,48 @@
 //! Having a target read.
 //!
-//! An inquiry belongs to a deployment: the one that holds the target, or the first that waits. Without one there is
-//! nothing on whose record an answer could be kept, and the request is refused.
+//! While a deployment holds the target, or waits for it, the look is an inquiry of that deployment and is kept as its
+//! evidence. On a target at rest nothing hangs on the answer: agents are asked, the answer is shown, and nothing is kept.
+
+use std::time::Duration;
 
 use holdfast_common::code::Code;
+use holdfast_common::id::{AgentName, DeploymentId, EvidenceId, OperationId, ResourceName};
 use holdfast_common::problem::Problem;
+use holdfast_common::spec::{ResourceSpec, StepEffect, StepSpec};
+use holdfast_coordinator_core::TargetState;
+use holdfast_coordinator_core::input::Finding;
 use holdfast_coordinator_core::state::{Evidence, EvidenceBody};
-use holdfast_proto::convert::reading_to_wire;
+use holdfast_proto::convert::{reading_to_wire, resource_to_wire, step_to_wire};
 use holdfast_proto::v1;
 use tonic::Status;
+use uuid::Uuid;
 
 use super::{Call, find, inquire};
 use crate::driver::Asked;
-use crate::grpc::status;
+use crate::grpc::shared::Shared;
+use crate::grpc::{refused, status};
+use crate::store::rows::DeploymentFilter;
+
+/// Deployments of a target at rest that are searched for the last step that changed a resource.
+const SEARCHED: u32 = 100;
 
 pub(super) async fn inspect(call: Call<'_, v1::InspectTargetRequest>) -> Result<v1::InspectTargetResponse, Status> {
     let Call { shared, by, asked } = call;
     let wait = inquire::wait(asked.wait)?;
     let state = find::target(shared, &asked.target).await?;
-    let target = &state.spec.name;
     let Some(deployment) = state.current.as_ref().or(state.queue.front()) else {
-        return Err(status::of(&nothing_to_ask_for(target.as_str())));
+        return at_rest(shared, &state, wait).await;
     };
-    let inquiry = inquire::open(shared, target, Asked::Inspect { deployment: deployment.id, by: by.name }).await?;
+    let asked = Asked::Inspect { deployment: deployment.id, by: by.name };
+    let inquiry = inquire::open(shared, &state.spec.name, asked).await?;
     let reading = match inquire::answer_to(shared, deployment.id, inquiry, wait).await? {
-        Some(evidence) => reading(&evidence),
+        Some(evidence) => kept(&evidence),
         None => v1::ResourceReading { detail: "no answer came in time".to_owned(), ..v1::ResourceReading::default() },
     };
     Ok(v1::InspectTargetResponse { readings: vec![reading] })
 }
 
-fn reading(evidence: &Evidence) -> v1::ResourceReading {
+fn kept(evidence: &Evidence) -> v1::ResourceReading {
     match &evidence.body {
         EvidenceBody::Inspection { agent, resource, reading, .. } => v1::ResourceReading {
             resource: resource.to_string(),
@@ -49,10 +61,84 @@ fn reading(evidence: &Evidence) -> v1::ResourceReading {
     }
 }
 
-fn nothing_to_ask_for(target: &str) -> Problem {
-    Problem::new(Code::CannotInspect, format!("{target} has no deployment that a reading could be filed under"))
-        .known("no deployment holds the target and none waits")
-        .so("nothing was asked")
-        .next(format!("holdfast target show {target}"))
-        .with("target", target)
+async fn at_rest(shared: &Shared, state: &TargetState, wait: Duration) -> Result<v1::InspectTargetResponse, Status> {
+    let mut readings = Vec::new();
+    for resource in &state.spec.resources {
+        let reading = match last_change(shared, state, &resource.name).await? {
+            Some((deployment, step)) => look(shared, state, resource, deployment, &step, wait).await,
+            None => unread(&resource.name, "nothing was ever deployed to it"),
+        };
+        readings.push(reading);
+    }
+    if readings.iter().all(|reading| reading.agent.is_empty()) {
+        return Err(status::of(&nobody(state, &readings)));
+    }
+    Ok(v1::InspectTargetResponse { readings })
+}
+
+/// The last deployment with a step that changes the resource, and that step: what a look asks for.
+async fn last_change(
+    shared: &Shared,
+    state: &TargetState,
+    resource: &ResourceName,
+) -> Result<Option<(DeploymentId, StepSpec)>, Status> {
+    let filter =
+        DeploymentFilter { target: Some(state.spec.name.clone()), limit: SEARCHED, ..DeploymentFilter::default() };
+    let rows = shared.reader.run(move |reader| reader.deployments(&filter)).await;
+    let rows = rows.map_err(|error| refused::by_store(&error))?;
+    let changes = |step: &&StepSpec| step.effect == StepEffect::Mutates && step.resource.as_ref() == Some(resource);
+    Ok(rows.into_iter().find_map(|row| {
+        let step = row.record.spec.steps.iter().rfind(changes)?;
+        Some((row.record.id, step.clone()))
+    }))
+}
+
+async fn look(
+    shared: &Shared,
+    state: &TargetState,
+    resource: &ResourceSpec,
+    deployment: DeploymentId,
+    step: &StepSpec,
+    wait: Duration,
+) -> v1::ResourceReading {
+    let reachable = shared.directory.reachable(&state.spec, &resource.name, state.home.as_ref());
+    let Some(agent) = reachable.first() else { return unread(&resource.name, "nobody who reaches it is connected") };
+    let id = EvidenceId(Uuid::new_v4());
+    let inquiry = v1::Inquiry {
+        id: id.to_string(),
+        target: state.spec.name.to_string(),
+        resource: Some(resource_to_wire(resource)),
+        operation: OperationId { deployment, step: step.name.clone() }.to_string(),
+        step: Some(step_to_wire(step)),
+        question: Some(v1::inquiry::Question::Inspect(v1::Inspect {})),
+    };
+    let Some(answer) = shared.directory.look(agent, id, inquiry) else {
+        return unread(&resource.name, "nobody who reaches it is connected");
+    };
+    match tokio::time::timeout(wait, answer).await {
+        Ok(Ok(finding)) => shown(&resource.name, agent, finding),
+        Ok(Err(_)) => unread(&resource.name, "the agent's session ended before it answered"),
+        Err(_) => unread(&resource.name, "no answer came in time"),
+    }
+}
+
+fn shown(resource: &ResourceName, agent: &AgentName, finding: Finding) -> v1::ResourceReading {
+    let (reading, detail) = match finding {
+        Finding::Read(reading) | Finding::Raised { reading } => (Some(reading_to_wire(&reading)), String::new()),
+        Finding::Failed { detail } => (None, detail),
+    };
+    v1::ResourceReading { resource: resource.to_string(), agent: agent.to_string(), reading, detail }
+}
+
+fn unread(resource: &ResourceName, why: &str) -> v1::ResourceReading {
+    v1::ResourceReading { resource: resource.to_string(), detail: why.to_owned(), ..v1::ResourceReading::default() }
+}
+
+fn nobody(state: &TargetState, readings: &[v1::ResourceReading]) -> Problem {
+    let target = state.spec.name.as_str();
+    let mut problem = Problem::new(Code::CannotInspect, format!("nothing of {target} could be read"));
+    for reading in readings {
+        problem = problem.known(format!("{}: {}", reading.resource, reading.detail));
+    }
+    problem.so("nothing was changed").next("holdfast agents").with("target", target)
 }
