@@ -4,6 +4,7 @@ mod cases;
 mod crash_case;
 mod crash_points;
 mod durability;
+mod frames;
 mod harness;
 mod hostile_coordinator;
 
