@@ -1,5 +1,6 @@
 //! Real processes, real sockets, real faults.
 
+mod bad_input;
 mod cases;
 mod crash_case;
 mod crash_points;
