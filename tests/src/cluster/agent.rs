@@ -135,9 +135,8 @@ impl Agent {
         self.process.as_mut().expect("it runs").thaw();
     }
 
-    /// Process ids of its shims and what they run: everything that lives in its state folder, but itself.
-    #[must_use]
-    pub fn shims(&self, folder: &Folder) -> Vec<i32> {
+    /// Everything that lives in its state folder, but itself.
+    pub(super) fn shims(&self, folder: &Folder) -> Vec<i32> {
         let own = self.process.as_ref().and_then(|process| i32::try_from(process.pid()).ok());
         let state = self.state();
         let here = |pid: &i32| {
