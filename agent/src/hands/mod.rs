@@ -21,6 +21,7 @@ use holdfast_common::adapter::{Capability, Enforce, Inspect};
 use holdfast_common::id::{AttemptId, OperationId, StepName};
 use holdfast_common::outcome::{Exit, FailureClass, StepEnd};
 use holdfast_common::spec::{ResourceAdapter, ResourceSpec, StepBody, StepSpec};
+use holdfast_common::text::bounded;
 use holdfast_common::time::Millis;
 
 use crate::adapters::command::{Context, environment};
@@ -40,6 +41,8 @@ const OUTPUT_BYTES: u64 = 16 * 1024 * 1024;
 const LOCK_WAIT: Millis = Millis(2_000);
 /// How long output is waited for after the body ended.
 const DRAIN: Millis = Millis(2_000);
+/// Longest refusal of our own adapter that goes into a report.
+const REFUSAL_BYTES: usize = 500;
 /// How long one look at a step's records waits for it to settle.
 const WATCH: Duration = Duration::from_secs(5);
 
@@ -226,7 +229,19 @@ impl Bench {
 
     fn told(&self, job: &Job, record: &ExitRecord) -> Told {
         let ending = job.ending(record.exit, record.stopped_by_us, record.survivors.is_empty());
-        self.told_by(job, ending, record.detail.as_deref())
+        let detail = record.detail.clone().or_else(|| self.refusal(job, ending));
+        self.told_by(job, ending, detail.as_deref())
+    }
+
+    /// Why our own adapter refused: the last line that it wrote. What a command writes stays in its output.
+    fn refusal(&self, job: &Job, ending: Ending) -> Option<String> {
+        let refused = matches!(ending.exit, Exit::Exited(status) if status != 0);
+        if !refused || !matches!(job.step.body, StepBody::Release { .. }) {
+            return None;
+        }
+        let text = std::fs::read(self.places.step(job.attempt(), &job.step.name).stderr()).ok()?;
+        let text = String::from_utf8_lossy(&text);
+        text.lines().rfind(|line| !line.trim().is_empty()).map(|line| bounded(line, REFUSAL_BYTES))
     }
 
     fn told_by(&self, job: &Job, ending: Ending, detail: Option<&str>) -> Told {
