@@ -1,6 +1,13 @@
 //! Real processes, real sockets, real faults.
 
+mod bad_input;
+mod bugs;
 mod cancel;
+mod cases;
+mod crash_case;
+mod crash_points;
+mod durability;
+mod frames;
 mod harness;
 mod hold;
 mod hostile_coordinator;

@@ -19,6 +19,8 @@ pub struct Agent {
     pub number: usize,
     pub incarnation: u64,
     pub up: bool,
+    /// Reports ends only: the small world has no room for starts.
+    pub terse: bool,
     /// Everything it reported, by sequence: never forgotten in this incarnation.
     pub journal: Vec<Entry>,
     pub works: Vec<Work>,
@@ -38,7 +40,9 @@ pub struct Entry {
 pub struct Work {
     pub target: usize,
     pub claim: Claim,
+    #[serde(skip)]
     pub spec: DeploymentSpec,
+    #[serde(skip)]
     pub plan: PlanDigest,
     pub carried: Vec<bool>,
     pub at: usize,
@@ -83,7 +87,7 @@ impl Work {
 impl Agent {
     pub fn new(number: usize) -> Self {
         let (journal, works, highest) = (Vec::new(), Vec::new(), BTreeMap::new());
-        Self { number, incarnation: number as u64, up: true, journal, works, highest }
+        Self { number, incarnation: number as u64, up: true, terse: false, journal, works, highest }
     }
 
     pub fn work(&self, claim: &Claim) -> Option<usize> {
@@ -124,7 +128,9 @@ impl Agent {
             let (target, claim, revision) = (work.target, work.claim, step.revision.clone());
             let begun = ledger.begin(Interval { target, resource, claim, step: step.name.clone(), enforced, revision });
             work.phase = Phase::Running;
-            self.say(at, ReportBody::StepStarted { step: step.name }, wall);
+            if !self.terse {
+                self.say(at, ReportBody::StepStarted { step: step.name }, wall);
+            }
             if !begun {
                 self.end(at, End::Failed { partial: false, class: FailureClass::Permanent }, ledger, wall);
             }

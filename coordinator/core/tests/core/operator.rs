@@ -106,8 +106,9 @@ impl World {
         let asked = !of.inquiries.is_empty();
         let looked =
             if list.runner.is_out() { self.inspect(target, deployment) } else { self.fence_off(target, deployment) };
-        if looked.is_err() || (asked && round % 3 == 0) {
-            self.attest(target, deployment, round % 2 == 0).expect("an unsettled deployment takes an attestation");
+        if looked.is_err() || (asked && round.is_multiple_of(3)) {
+            self.attest(target, deployment, round.is_multiple_of(2))
+                .expect("an unsettled deployment takes an attestation");
         }
     }
 }

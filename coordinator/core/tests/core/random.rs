@@ -49,8 +49,8 @@ impl Draw {
 #[test]
 fn random_sequences_keep_every_invariant_and_converge() {
     let _alone = crate::scene::without_faults();
-    let sequences = std::env::var("HOLDFAST_SEQUENCES").ok().and_then(|text| text.parse().ok()).unwrap_or(SEQUENCES);
-    if let Some(seed) = std::env::var("HOLDFAST_SEED").ok().and_then(|text| text.parse().ok()) {
+    let sequences = asked("HOLDFAST_SEQUENCES").unwrap_or(SEQUENCES);
+    if let Some(seed) = asked("HOLDFAST_SEED") {
         sequence(seed, true);
         return;
     }
@@ -72,6 +72,11 @@ fn random_sequences_keep_every_invariant_and_converge() {
     println!("{sequences} sequences, {} rows reached of {}", must.len() - missed.len(), must.len());
     assert!(strange.is_empty(), "rows that are in no table: {strange:?}");
     assert!(missed.is_empty() || sequences < SEQUENCES, "rows that no sequence reached: {missed:?}");
+}
+
+#[allow(clippy::disallowed_methods, reason = "the core reads no environment, its test runner does")]
+fn asked(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
 }
 
 /// Runs every `of`th sequence. A failure names its seed and the command that repeats it.
@@ -330,7 +335,7 @@ fn operate(world: &mut World, draw: &mut Draw) {
         13 => redeclare(world, draw),
         _ => {
             let round = draw.below(6) as u64;
-            if world.targets[target].state.deployment(deployment).is_some_and(|of| unsettled(of)) {
+            if world.targets[target].state.deployment(deployment).is_some_and(unsettled) {
                 world.resolve(target, deployment, round);
             }
         }
@@ -374,7 +379,9 @@ fn junk(world: &mut World, draw: &mut Draw) {
     match draw.below(9) {
         0 => {
             claim.fence = claim.fence.next(claim.fence.epoch()).expect("not the last");
-            let _ = world.report(agent, incarnation, target, claim, &report);
+            let disposition = world.report(agent, incarnation, target, claim, &report);
+            let wrong_fence = holdfast_common::report::FiledReason::WrongFence;
+            assert_eq!(disposition, holdfast_common::report::Disposition::Filed(wrong_fence), "I5: a guessed fence");
         }
         1 => drop(world.report(agent, 9_999, target, claim, &report)),
         2 => {
@@ -479,7 +486,7 @@ fn settle(world: &mut World, target: usize, round: u64) {
         let id = head.id;
         let asked = !head.inquiries.is_empty();
         let looked = world.inspect(target, id);
-        if looked.is_err() || asked || round % 3 == 0 {
+        if looked.is_err() || asked || round.is_multiple_of(3) {
             world.attest(target, id, false).expect("an unread revision takes an attestation");
         }
     }
