@@ -1,8 +1,9 @@
 //! Contact is lost in the middle of a change and comes back.
 
 use holdfast_proto::v1::{
-    AttemptEnd, AttemptState, AttestedRunner, AttestedTarget, Claim, DecisionKind, DeploymentState, DispositionKind,
-    FiledReason, LeaseAnswer, PermitAnswerKind, PermitDenial, PermitRequest, RunnerState,
+    AttemptEnd, AttemptState, AttestedRunner, AttestedTarget, Claim, Contact, DecisionKind, DeploymentState,
+    DispositionKind, Evidence, FiledReason, LeaseAnswer, OperationState, PermitAnswerKind, PermitDenial, PermitRequest,
+    RunnerState,
 };
 use holdfast_tests::api::{code_of, id_of, state_of};
 use holdfast_tests::cluster::{LONG, Plan, SHORT};
@@ -111,7 +112,7 @@ async fn a_release_that_was_cut_off_is_fenced_off_and_its_stale_flip_refused() {
     cluster.line("web-01").cut().await;
     operator.until_state(&second, DeploymentState::Uncertain).await;
     cluster.agent("web-02").start();
-    operator.until_contact("web-02", holdfast_proto::v1::Contact::Connected).await;
+    operator.until_contact("web-02", Contact::Connected).await;
     let third = submit(&operator, &v3).await;
 
     // A look sees nothing at work, and that alone frees nothing: the old process is merely paused.
@@ -241,4 +242,49 @@ async fn an_older_attempt_gets_no_renewal_no_permit_and_no_authority() {
     let answer = b.report(Some(&current), 3, ended(AttemptEnd::Succeeded)).await;
     assert_eq!(answer.kind(), DispositionKind::Accepted);
     assert_eq!(state_of(&operator.until_ended(&label).await), DeploymentState::Succeeded);
+}
+
+/// F13: what was read before the runner was out may have changed since.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reading_from_before_the_runner_was_out_counts_for_nothing() {
+    let mut cluster = Plan::new(PROGRAM).start().await;
+    let operator = cluster.operator();
+    let root = cluster.folder().join("shop");
+    operator.apply_target(&files::release_target(SHOP, &root, "shared")).await;
+    cluster.agent("web-02").kill();
+    cluster.agent("web-01").settings().environment.insert("HOLDFAST_HALT".to_owned(), "apply.flip=stop".to_owned());
+    cluster.agent("web-01").start();
+    operator.until_contact("web-02", Contact::Silent).await;
+    let archive = site::archive(cluster.folder(), "v1");
+    let file = DeploymentFile::new(SHOP, SHORT).release("switch", &archive, "v1");
+    let label = submit(&operator, file.text()).await;
+    let paused = wait::until("the release to pause", wait::SOON, async || {
+        let stopped = |pid: &i32| u32::try_from(*pid).ok().and_then(process::state_of) == Some('T');
+        cluster.shims("web-01").into_iter().find(stopped).ok_or_else(|| "none is stopped".to_owned())
+    })
+    .await;
+    cluster.line("web-01").cut().await;
+    operator.until_state(&label, DeploymentState::Uncertain).await;
+    cluster.agent("web-02").start();
+    operator.until_contact("web-02", Contact::Connected).await;
+    let early = operator.inspect(&label).await.expect("the other agent reaches it");
+    let seen = early.reading.expect("it was read").state();
+    assert_ne!(seen, OperationState::Applied, "it is paused right before");
+
+    // Then it goes on, and its own journal says that it is over.
+    process::resume(paused);
+    cluster.line("web-01").heal().await;
+    let late = |evidence: &Evidence| evidence.kind == "late_report" && evidence.body_json.contains("attempt_ended");
+    operator.until_evidence(&label, "the late end", late).await;
+    let checklist = operator.checklist(&label).await;
+    assert_eq!(checklist.runner(), RunnerState::Stopped, "{}", checklist.runner_because);
+    assert_eq!(checklist.open_steps[0].state(), OperationState::Unknown, "{}", checklist.open_steps[0].because);
+    operator.decide(&label, SHOP, DecisionKind::AcceptFailed).await.expect_err("nobody has read it since");
+
+    operator.inspect(&label).await.expect("read again");
+    let checklist = operator.checklist(&label).await;
+    assert_eq!(checklist.open_steps[0].state(), OperationState::Applied, "{}", checklist.open_steps[0].because);
+    let decided = operator.decide(&label, SHOP, DecisionKind::AcceptSucceeded).await.expect("read and applied");
+    assert_eq!(state_of(&decided), DeploymentState::Succeeded);
+    assert_eq!(std::fs::read_to_string(root.join("current/index.html")).expect("it is there"), site::index("v1"));
 }
