@@ -1,59 +1,91 @@
 //! Named places where a test can make the agent die.
 //!
 //! `HOLDFAST_CRASH=name` aborts the process when it first passes the point of that name, `HOLDFAST_CRASH=name:n` at its
-//! n-th pass. Without the feature `bugs` a point is nothing at all.
+//! n-th pass. Before that it writes the name to the file `HOLDFAST_CRASH_NOTE`, where one is named: proof that it was there.
+//! Without the feature `bugs` a point is nothing at all.
 
-/// A place between two durable or visible acts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum CrashPoint {
+macro_rules! points {
+    ($($(#[$doc:meta])* $point:ident = $name:literal,)*) => {
+        /// A place between two durable or visible acts.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum CrashPoint { $($(#[$doc])* $point,)* }
+
+        impl CrashPoint {
+            /// Every point.
+            pub const ALL: &'static [CrashPoint] = &[$(CrashPoint::$point,)*];
+
+            /// As `HOLDFAST_CRASH` names it.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $(CrashPoint::$point => $name,)* }
+            }
+        }
+    };
+}
+
+points! {
     /// A batch was written to the journal and is not committed.
-    BeforeJournalCommit,
+    BeforeJournalCommit = "before-journal-commit",
     /// A batch is committed and nobody has been told.
-    AfterJournalCommit,
+    AfterJournalCommit = "after-journal-commit",
+    /// An offer is journaled as taken, and not answered.
+    BeforeOfferAnswer = "before-offer-answer",
+    /// The answer to an offer was handed to the session.
+    AfterOfferAnswer = "after-offer-answer",
+    /// "Asked" is in the journal, and nobody was asked for the permit.
+    BeforePermitRequest = "before-permit-request",
+    /// The request for a permit was handed to the session.
+    AfterPermitRequest = "after-permit-request",
+    /// A permit was heard, and nothing of it is in the journal.
+    PermitHeard = "permit-heard",
     /// "Starting" is in the journal and no shim runs.
-    BeforeShimSpawn,
+    BeforeShimSpawn = "before-shim-spawn",
     /// A shim runs and the agent has not heard of it.
-    AfterShimSpawn,
+    AfterShimSpawn = "after-shim-spawn",
     /// The shim has its locks and has not made the start record.
-    BeforeStartRecord,
+    BeforeStartRecord = "before-start-record",
     /// The start record stands and the body does not run.
-    AfterStartRecord,
+    AfterStartRecord = "after-start-record",
     /// The body runs and its record is not written.
-    AfterBodySpawn,
+    AfterBodySpawn = "after-body-spawn",
     /// The body ended and its exit is not recorded.
-    BeforeExitRecord,
+    BeforeExitRecord = "before-exit-record",
     /// The exit is recorded and the shim still has its locks.
-    AfterExitRecord,
+    AfterExitRecord = "after-exit-record",
+    /// A report is in the journal and was not said.
+    BeforeReportSend = "before-report-send",
+    /// A report was handed to the session.
+    AfterReportSend = "after-report-send",
+    /// The answer to a report was heard, and is not in the journal.
+    DispositionHeard = "disposition-heard",
+    /// A request to stop was heard, and is not in the journal.
+    CancelHeard = "cancel-heard",
+    /// The shim is about to be asked for a stop.
+    BeforeStopRequest = "before-stop-request",
+    /// The shim was asked for a stop.
+    AfterStopRequest = "after-stop-request",
+    /// A step is about to be made one that never started.
+    BeforeTombstone = "before-tombstone",
+    /// The tombstone stands, and nobody was told.
+    AfterTombstone = "after-tombstone",
+    /// A resource is about to be looked at or raised.
+    BeforeInquiry = "before-inquiry",
+    /// A resource was looked at or raised, and nobody was told.
+    AfterInquiry = "after-inquiry",
 }
 
 impl CrashPoint {
-    /// Every point.
-    pub const ALL: &'static [CrashPoint] = &[
-        CrashPoint::BeforeJournalCommit,
-        CrashPoint::AfterJournalCommit,
-        CrashPoint::BeforeShimSpawn,
-        CrashPoint::AfterShimSpawn,
-        CrashPoint::BeforeStartRecord,
-        CrashPoint::AfterStartRecord,
-        CrashPoint::AfterBodySpawn,
-        CrashPoint::BeforeExitRecord,
-        CrashPoint::AfterExitRecord,
-    ];
-
-    /// As `HOLDFAST_CRASH` names it.
+    /// Whether the shim passes it, and not the agent.
     #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            CrashPoint::BeforeJournalCommit => "before-journal-commit",
-            CrashPoint::AfterJournalCommit => "after-journal-commit",
-            CrashPoint::BeforeShimSpawn => "before-shim-spawn",
-            CrashPoint::AfterShimSpawn => "after-shim-spawn",
-            CrashPoint::BeforeStartRecord => "before-start-record",
-            CrashPoint::AfterStartRecord => "after-start-record",
-            CrashPoint::AfterBodySpawn => "after-body-spawn",
-            CrashPoint::BeforeExitRecord => "before-exit-record",
-            CrashPoint::AfterExitRecord => "after-exit-record",
-        }
+    pub fn is_in_shim(self) -> bool {
+        matches!(
+            self,
+            CrashPoint::BeforeStartRecord
+                | CrashPoint::AfterStartRecord
+                | CrashPoint::AfterBodySpawn
+                | CrashPoint::BeforeExitRecord
+                | CrashPoint::AfterExitRecord
+        )
     }
 }
 
@@ -65,6 +97,7 @@ pub fn point(_point: CrashPoint) {}
 #[cfg(feature = "bugs")]
 pub fn point(point: CrashPoint) {
     if armed::is_due(point.name()) {
+        armed::leave_note(point.name());
         std::process::abort();
     }
 }
@@ -86,6 +119,24 @@ mod armed {
         match armed {
             Some((wanted, pass)) if wanted == name => PASSES.fetch_add(1, Ordering::SeqCst) + 1 == *pass,
             Some(_) | None => false,
+        }
+    }
+
+    pub(super) fn leave_note(name: &str) {
+        if let Some(file) = std::env::var_os("HOLDFAST_CRASH_NOTE") {
+            let _the_test_sees_that_it_is_missing = std::fs::write(file, name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_point_has_a_name_of_its_own() {
+        for (index, point) in CrashPoint::ALL.iter().enumerate() {
+            assert_eq!(CrashPoint::ALL.iter().position(|other| other.name() == point.name()), Some(index));
         }
     }
 }

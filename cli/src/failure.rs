@@ -5,6 +5,7 @@ use std::io;
 use holdfast_common::code::{Code, ExitCode};
 use holdfast_common::file::Errors;
 use holdfast_common::problem::Problem;
+use holdfast_common::text::printable;
 
 use crate::output::{BoxedPrinter, json_line};
 
@@ -20,6 +21,8 @@ pub enum Failure {
     },
     /// Stdout or stderr could not be written.
     Output(io::Error),
+    /// Anything else, with its causes.
+    Unexpected(anyhow::Error),
 }
 
 impl Failure {
@@ -55,7 +58,7 @@ impl Failure {
     pub fn exit(&self) -> ExitCode {
         match self {
             Self::Refused { exit, .. } => *exit,
-            Self::Output(_) => ExitCode::Unexpected,
+            Self::Output(_) | Self::Unexpected(_) => ExitCode::Unexpected,
         }
     }
 
@@ -64,7 +67,7 @@ impl Failure {
     pub fn problem(&self) -> Option<&Problem> {
         match self {
             Self::Refused { problems, .. } => problems.first(),
-            Self::Output(_) => None,
+            Self::Output(_) | Self::Unexpected(_) => None,
         }
     }
 
@@ -87,6 +90,7 @@ impl Failure {
             }),
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             Self::Output(error) => printer.talk(&format!("error: could not write the answer: {error}")),
+            Self::Unexpected(error) => printer.talk(&format!("error: {}", printable(&format!("{error:#}")))),
         };
         // Where stderr is gone too there is nobody to tell.
         let _ = told;

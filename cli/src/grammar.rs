@@ -27,20 +27,10 @@ pub struct Cli {
     pub output: Options,
     /// What to do.
     #[command(subcommand)]
-    pub program: Program,
+    pub command: Command,
 }
 
-/// What this program can be.
-#[derive(Debug, Subcommand)]
-pub enum Program {
-    /// An operator's command.
-    #[command(flatten)]
-    Operator(Command),
-    /// Run a whole Holdfast on this machine, and break it on purpose
-    Dev(dev::Args),
-}
-
-/// Every command of an operator.
+/// Every command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Submit a deployment and watch it
@@ -83,6 +73,8 @@ pub enum Command {
     Whoami(whoami::Args),
     /// Explain a code or a state, without a coordinator
     Explain(explain::Args),
+    /// Run a whole Holdfast on this machine: a coordinator and two agents, to try things out and to break them
+    Dev(dev::Args),
     /// Show the version
     Version(version::Args),
 }
@@ -133,6 +125,8 @@ mod tests {
             "whoami --context prod",
             "explain HF-2031",
             "version",
+            "dev --tour --exit",
+            "dev cut web-01 --silent",
             "--address a:1 --ca ca.pem --token-file t --server-name a whoami",
             "whoami --address a:1",
         ] {

@@ -17,6 +17,7 @@
 //! | [`refusal`], [`failure`] | what went wrong, in the one shape of errors |
 //! | [`view`] | answers drawn for people |
 //! | [`output`] | how answers are written: tables, JSON, times, exit codes |
+//! | [`dev`] | a coordinator and two agents on this machine, and the tour |
 //! | [`ca`] | a throw-away certificate authority for `dev` and tests |
 //! | [`proxy`] | a TCP proxy that breaks connections on purpose |
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -42,53 +43,40 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::command::Surroundings;
-use crate::grammar::{Cli, Command, Program};
-use crate::output::{Options, Printer};
-use crate::settings::{Connection, Environment};
+use crate::grammar::Cli;
+use crate::output::Printer;
+use crate::settings::Environment;
 
 /// The whole program. The arguments begin with the program's name.
 pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.collect();
-    // What this binary is when an agent or `dev` started it comes before any runtime or thread.
-    if let Some(code) = dev::dispatch(arguments.iter().cloned()) {
+    // A service or a helper of one, where an agent or `dev` started this. Before any runtime or thread.
+    if let Some(code) = dev::dispatch(arguments.clone()) {
         return code;
     }
     match Cli::try_parse_from(arguments) {
-        Ok(Cli { program: Program::Dev(args), output, .. }) => develop(&args, &output),
-        Ok(Cli { program: Program::Operator(command), output, connection }) => operate(command, connection, &output),
+        Ok(cli) => operate(cli),
         Err(error) => usage(&error),
     }
 }
 
-/// On the main thread: the services that it starts end with the thread that started them.
-fn develop(args: &dev::Args, output: &Options) -> ExitCode {
+fn operate(cli: Cli) -> ExitCode {
     holdfast_net::tls::install_default();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    match runtime.map_err(anyhow::Error::from).and_then(|runtime| runtime.block_on(dev::run(args, output))) {
-        Ok(code) => output::exit::process(code),
-        Err(error) => {
-            anstream::eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn operate(command: Command, connection: Connection, output: &Options) -> ExitCode {
-    holdfast_net::tls::install_default();
-    let printer = Printer::new(output).boxed();
+    let printer = Printer::new(&cli.output).boxed();
     let surroundings = Surroundings {
         environment: Environment::of_process(),
         input: Box::new(BufReader::new(io::stdin())),
         interactive: io::stdin().is_terminal() && printer.talk_terminal().interactive,
     };
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
             anstream::eprintln!("error: could not start: {error}");
             return ExitCode::FAILURE;
         }
     };
-    let code = runtime.block_on(command::run(command, connection, surroundings, printer));
+    // On this thread: the lives of dev's children hang on the thread that started them.
+    let code = runtime.block_on(command::run(cli, surroundings, printer));
     // A name that is still being looked up must not hold up the end.
     runtime.shutdown_background();
     output::exit::process(code)

@@ -1,7 +1,5 @@
 //! The `holdfast` binary.
 
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     holdfast::main(std::env::args_os())
 }

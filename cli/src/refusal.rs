@@ -109,11 +109,8 @@ mod tests {
 
     use super::*;
 
-    fn one(failure: Failure) -> (Problem, ExitCode) {
-        match failure {
-            Failure::Refused { mut problems, exit } => (problems.remove(0), exit),
-            Failure::Output(error) => panic!("not an output: {error}"),
-        }
+    fn one(failure: &Failure) -> (Problem, ExitCode) {
+        (failure.problem().expect("a refusal").clone(), failure.exit())
     }
 
     #[test]
@@ -123,14 +120,14 @@ mod tests {
         let mut metadata = MetadataMap::new();
         holdfast_proto::problem::put(&sent, &mut metadata);
         let status = Status::with_metadata(tonic::Code::FailedPrecondition, "short", metadata);
-        assert_eq!(one(of(&status, &Call::Reads)), (sent, ExitCode::TargetHeld));
+        assert_eq!(one(&of(&status, &Call::Reads)), (sent, ExitCode::TargetHeld));
     }
 
     #[test]
     fn a_stable_code_alone_is_enough_for_the_exit_code() {
         let details = ErrorDetails::with_error_info("HF-3002", "holdfast", HashMap::new());
         let status = Status::with_error_details(tonic::Code::FailedPrecondition, "not open", details);
-        let (problem, exit) = one(of(&status, &Call::Reads));
+        let (problem, exit) = one(&of(&status, &Call::Reads));
         assert_eq!((problem.code, exit), (Code::DecisionNotOpen, ExitCode::Precondition));
         assert!(problem.title.contains("not open"), "{problem}");
     }
@@ -139,20 +136,20 @@ mod tests {
     fn no_answer_says_what_may_have_happened_and_how_to_repeat() {
         let status = Status::unavailable("connection reset");
         let request: RequestId = "0193a1b2-0000-7000-8000-000000000001".parse().expect("an id");
-        let (problem, exit) = one(of(&status, &Call::Submits { request }));
+        let (problem, exit) = one(&of(&status, &Call::Submits { request }));
         assert_eq!(exit, ExitCode::NoAnswer);
         assert!(problem.next[0].ends_with(&format!("--request-id {request}")), "{problem}");
-        let (problem, exit) = one(of(&status, &Call::Changes { look: "holdfast show x".to_owned() }));
+        let (problem, exit) = one(&of(&status, &Call::Changes { look: "holdfast show x".to_owned() }));
         assert_eq!(exit, ExitCode::NoAnswer);
         assert_eq!(problem.not_known, ["whether the request was taken"]);
-        let (problem, _) = one(of(&status, &Call::Reads));
+        let (problem, _) = one(&of(&status, &Call::Reads));
         assert_eq!(problem.not_known, Vec::<String>::new());
     }
 
     #[test]
     fn text_of_a_status_from_anywhere_is_made_printable() {
         let status = Status::internal("\u{1b}]0;owned\u{7}");
-        let (problem, exit) = one(of(&status, &Call::Reads));
+        let (problem, exit) = one(&of(&status, &Call::Reads));
         assert_eq!(exit, ExitCode::Unexpected);
         assert!(!problem.to_string().contains('\u{1b}'));
     }

@@ -1,7 +1,8 @@
 //! Named places at which a test can make the process end as `kill -9` would end it.
 //!
 //! With the feature `bugs`, `HOLDFAST_CRASH=coordinator:<name>[:<n>]` aborts the process when the place is passed for
-//! the n-th time (the first, unless said). Without the feature [`reached`] is empty. A test walks [`CrashPoint::ALL`].
+//! the n-th time (the first, unless said). Before that it writes the name to the file `HOLDFAST_CRASH_NOTE`, where one is
+//! named: proof that it was there. Without the feature [`reached`] is empty. A test walks [`CrashPoint::ALL`].
 
 macro_rules! points {
     ($($(#[$doc:meta])* $point:ident = $name:literal,)*) => {
@@ -94,7 +95,14 @@ mod armed {
             return;
         };
         if armed.name == point.name() && armed.passes.fetch_add(1, Ordering::Relaxed) + 1 == armed.at {
+            leave_note(point.name());
             std::process::abort();
+        }
+    }
+
+    fn leave_note(name: &str) {
+        if let Some(file) = std::env::var_os("HOLDFAST_CRASH_NOTE") {
+            let _the_test_sees_that_it_is_missing = std::fs::write(file, name);
         }
     }
 

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
 
+/// What the names of such folders begin with.
+const PREFIX: &str = "holdfast-it-";
 /// Keeps the folder when it is set.
 const KEEP: &str = "HOLDFAST_KEEP";
 
@@ -20,7 +22,9 @@ impl Folder {
     /// A new one.
     #[must_use]
     pub fn new() -> Self {
-        let path = std::env::temp_dir().join(format!("holdfast-{:016x}", rand::random::<u64>()));
+        end_abandoned();
+        let own = std::process::id();
+        let path = std::env::temp_dir().join(format!("{PREFIX}{own}-{:08x}", rand::random::<u32>()));
         fs::create_dir(&path).expect("a new folder among the temporary files");
         Self { path: path.canonicalize().expect("it was just made") }
     }
@@ -92,6 +96,18 @@ impl Folder {
 
 fn open(pid: i32) -> Option<OwnedFd> {
     pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()
+}
+
+/// Ends what tests have left that were killed themselves: a folder names the process that made it.
+fn end_abandoned() {
+    let entries = fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
+    for path in entries.map(|entry| entry.path()) {
+        let owner = path.file_name().and_then(|name| name.to_str()?.strip_prefix(PREFIX)?.split_once('-'));
+        let owner = owner.and_then(|(owner, _)| owner.parse::<u32>().ok());
+        if owner.is_some_and(|owner| !Path::new(&format!("/proc/{owner}")).exists()) {
+            drop(Folder { path });
+        }
+    }
 }
 
 impl Default for Folder {

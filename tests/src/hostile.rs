@@ -197,14 +197,17 @@ impl Session {
         self.say(Says::Disposition(Disposition { sequence: report.sequence, kind, reason: 0 })).await;
     }
 
-    /// Waits for a heartbeat and renews what it names for that long.
-    pub async fn renew(&mut self, ttl: Duration) -> Heartbeat {
-        let heartbeat = self
-            .hear("a heartbeat", |message| match message {
-                Hears::Heartbeat(heartbeat) => Some(heartbeat.clone()),
-                _ => None,
-            })
-            .await;
+    /// Waits for a heartbeat.
+    pub async fn heartbeat(&mut self) -> Heartbeat {
+        self.hear("a heartbeat", |message| match message {
+            Hears::Heartbeat(heartbeat) => Some(heartbeat.clone()),
+            _ => None,
+        })
+        .await
+    }
+
+    /// Renews what a heartbeat names for that long.
+    pub async fn renew(&self, heartbeat: &Heartbeat, ttl: Duration) {
         let renewed = |claim: &Claim| RenewedLease {
             claim: Some(claim.clone()),
             answer: LeaseAnswer::Renewed.into(),
@@ -212,7 +215,6 @@ impl Session {
         };
         let leases = heartbeat.claims.iter().map(renewed).collect();
         self.say(Says::HeartbeatAnswer(HeartbeatAnswer { number: heartbeat.number, leases })).await;
-        heartbeat
     }
 
     /// Sends one message.
@@ -251,6 +253,15 @@ impl Session {
             }
         })
         .await
+    }
+
+    /// The next message; `None` where the session is over.
+    pub async fn next(&mut self) -> Option<Hears> {
+        if !self.passed.is_empty() {
+            return Some(self.passed.remove(0));
+        }
+        let next = wait::within("the next message of an agent", wait::SOON, self.incoming.message()).await;
+        next.ok().flatten().and_then(|request| request.message)
     }
 
     /// Waits for the agent to end the session.

@@ -17,6 +17,7 @@
 //! | [`ledger`] | the command under test, and the oracle that reads what it wrote |
 //! | [`events`] | expected lists of events, compared with a readable difference |
 //! | [`files`], [`site`] | target and deployment files; archives |
+//! | [`strace`] | what a process asked of the kernel: that syncs come before answers |
 //! | [`wait`] | conditions with a bound; there are no bare sleeps |
 //! | [`folder`], [`process`] | temporary folders and processes that leave nothing behind |
 //!
@@ -33,4 +34,5 @@ pub mod ledger;
 pub mod peer;
 pub mod process;
 pub mod site;
+pub mod strace;
 pub mod wait;

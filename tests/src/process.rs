@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::wait;
 
@@ -140,6 +140,20 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+/// SIGCONT to a process that is not this one's child.
+pub fn resume(pid: i32) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        let _just_gone = kill_process(pid, Signal::CONT);
+    }
+}
+
+/// `kill -9` of a process that is not this one's child, like a shim.
+pub fn kill(pid: i32) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        let _just_gone = kill_process(pid, Signal::KILL);
     }
 }
 

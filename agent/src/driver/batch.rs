@@ -14,6 +14,7 @@ use holdfast_proto::v1::{self, ConnectRequest, connect_request};
 
 use super::{Clock, Driver, Finding, Hands, is_settled};
 use crate::bugs::{self, Bug};
+use crate::crash::{self, CrashPoint};
 use crate::journal::Entry;
 use crate::session::Inquiry;
 
@@ -169,7 +170,9 @@ impl<H: Hands, C: Clock> Driver<H, C> {
 
     fn say_report(&mut self, claim: Claim, report: &Report) {
         self.said.insert(report.sequence, claim.attempt);
+        crash::point(CrashPoint::BeforeReportSend);
         self.say(connect_request::Message::Report(report_to_wire(claim, report)));
+        crash::point(CrashPoint::AfterReportSend);
     }
 
     /// The seeded fault: what is said was not durable.
@@ -183,14 +186,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
 
     fn do_after(&mut self, after: After) {
         match after {
-            After::AnswerOffer(claim, declined) => self.say(connect_request::Message::OfferAnswer(v1::OfferAnswer {
-                claim: Some(claim_to_wire(claim)),
-                kind: match declined {
-                    None => v1::OfferAnswerKind::Accepted as i32,
-                    Some(_) => v1::OfferAnswerKind::Declined as i32,
-                },
-                reason: declined.map_or(0, DeclineReason::to_number),
-            })),
+            After::AnswerOffer(claim, declined) => self.say_offer_answer(claim, declined),
             After::AskPermit(claim, step) => self.ask_permit(claim, &step),
             After::Launch(claim, step) => {
                 let not_after = self.works.get(&claim.attempt).and_then(lease_end);
@@ -205,11 +201,26 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         }
     }
 
+    fn say_offer_answer(&mut self, claim: Claim, declined: Option<DeclineReason>) {
+        crash::point(CrashPoint::BeforeOfferAnswer);
+        self.say(connect_request::Message::OfferAnswer(v1::OfferAnswer {
+            claim: Some(claim_to_wire(claim)),
+            kind: match declined {
+                None => v1::OfferAnswerKind::Accepted as i32,
+                Some(_) => v1::OfferAnswerKind::Declined as i32,
+            },
+            reason: declined.map_or(0, DeclineReason::to_number),
+        }));
+        crash::point(CrashPoint::AfterOfferAnswer);
+    }
+
     fn ask_permit(&mut self, claim: Claim, step: &StepName) {
         let Some(work) = self.works.get(&claim.attempt) else { return };
         let plan_digest = work.assignment.plan.0.clone();
         let request = v1::PermitRequest { claim: Some(claim_to_wire(claim)), step: step.to_string(), plan_digest };
+        crash::point(CrashPoint::BeforePermitRequest);
         self.say(connect_request::Message::PermitRequest(request));
+        crash::point(CrashPoint::AfterPermitRequest);
     }
 
     fn with_step(

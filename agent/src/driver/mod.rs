@@ -33,6 +33,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::bugs::{self, Bug};
 use crate::config::Config;
+use crate::crash::{self, CrashPoint};
 use crate::journal::{Error, Journal, Position};
 use crate::session::{FromCoordinator, Inquiry, Welcome};
 use batch::Batch;
@@ -281,11 +282,13 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             FromCoordinator::Permit { claim, step, denial } => self.permit(session, claim, step, denial, batch),
             FromCoordinator::Disposition(sequence, disposition) => {
                 tracing::debug!(sequence = sequence.0, ?disposition, "report answered");
+                crash::point(CrashPoint::DispositionHeard);
                 self.journal.answered(sequence, disposition);
                 batch.answered.push(sequence);
             }
             FromCoordinator::Cancel { claim, reason } if self.holds(claim) => {
                 tracing::info!(attempt = %claim.attempt, reason, "asked to stop");
+                crash::point(CrashPoint::CancelHeard);
                 self.decide(claim.attempt, Input::StopAsked, batch);
             }
             FromCoordinator::Cancel { claim, .. } => {
@@ -366,7 +369,10 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             return;
         }
         let input = match denial {
-            None => Input::Granted { step, session },
+            None => {
+                crash::point(CrashPoint::PermitHeard);
+                Input::Granted { step, session }
+            }
             Some(denial) => {
                 tracing::warn!(attempt = %claim.attempt, %step, ?denial, "permit denied");
                 Input::Denied { step, denial }

@@ -21,12 +21,14 @@ use holdfast_common::adapter::{Capability, Enforce, Inspect};
 use holdfast_common::id::{AttemptId, OperationId, StepName};
 use holdfast_common::outcome::{Exit, FailureClass, StepEnd};
 use holdfast_common::spec::{ResourceAdapter, ResourceSpec, StepBody, StepSpec};
+use holdfast_common::text::bounded;
 use holdfast_common::time::Millis;
 
 use crate::adapters::command::{Context, environment};
 use crate::adapters::release::{self, ApplySpec};
 use crate::boottime::BootTime;
 use crate::bugs::{self, Bug};
+use crate::crash::{self, CrashPoint};
 use crate::driver::{Event, HandEvent, Hands, Told};
 use crate::logs::{Cut, Output, Uploader};
 use crate::places::{Places, StepFolder};
@@ -39,6 +41,8 @@ const OUTPUT_BYTES: u64 = 16 * 1024 * 1024;
 const LOCK_WAIT: Millis = Millis(2_000);
 /// How long output is waited for after the body ended.
 const DRAIN: Millis = Millis(2_000);
+/// Longest refusal of our own adapter that goes into a report.
+const REFUSAL_BYTES: usize = 500;
 /// How long one look at a step's records waits for it to settle.
 const WATCH: Duration = Duration::from_secs(5);
 
@@ -112,7 +116,9 @@ impl Hands for Workshop {
 
     fn inquire(&mut self, inquiry: Inquiry) {
         self.spawn("inquiry", move |bench| {
+            crash::point(CrashPoint::BeforeInquiry);
             let finding = look::answer(&inquiry, &bench.places);
+            crash::point(CrashPoint::AfterInquiry);
             bench.tell(HandEvent::Inquired(inquiry.id, finding));
         });
     }
@@ -223,7 +229,19 @@ impl Bench {
 
     fn told(&self, job: &Job, record: &ExitRecord) -> Told {
         let ending = job.ending(record.exit, record.stopped_by_us, record.survivors.is_empty());
-        self.told_by(job, ending, record.detail.as_deref())
+        let detail = record.detail.clone().or_else(|| self.refusal(job, ending));
+        self.told_by(job, ending, detail.as_deref())
+    }
+
+    /// Why our own adapter refused: the last line that it wrote. What a command writes stays in its output.
+    fn refusal(&self, job: &Job, ending: Ending) -> Option<String> {
+        let refused = matches!(ending.exit, Exit::Exited(status) if status != 0);
+        if !refused || !matches!(job.step.body, StepBody::Release { .. }) {
+            return None;
+        }
+        let text = std::fs::read(self.places.step(job.attempt(), &job.step.name).stderr()).ok()?;
+        let text = String::from_utf8_lossy(&text);
+        text.lines().rfind(|line| !line.trim().is_empty()).map(|line| bounded(line, REFUSAL_BYTES))
     }
 
     fn told_by(&self, job: &Job, ending: Ending, detail: Option<&str>) -> Told {
@@ -240,8 +258,11 @@ impl Bench {
         if bugs::on(Bug::TombstoneNotDurable) {
             return self.tell(HandEvent::Tombstoned(job.attempt(), job.step.name.clone()));
         }
+        crash::point(CrashPoint::BeforeTombstone);
         let made = self.places.make_step(job.attempt(), &job.step.name);
-        match made.and_then(|folder| self.supervisor.tombstone(&folder, why)) {
+        let made = made.and_then(|folder| self.supervisor.tombstone(&folder, why));
+        crash::point(CrashPoint::AfterTombstone);
+        match made {
             Ok(Tombstone::Stands) => self.tell(HandEvent::Tombstoned(job.attempt(), job.step.name.clone())),
             Ok(Tombstone::TooLate) => {
                 self.tell(HandEvent::Started(job.attempt(), job.step.name.clone()));
@@ -268,9 +289,11 @@ impl Bench {
     /// Asks the shim, and says that it was acted on only once the signal was seen sent.
     fn stop(&self, attempt: AttemptId, step: &StepName, grace: Millis) {
         let folder = self.places.step(attempt, step);
+        crash::point(CrashPoint::BeforeStopRequest);
         if let Err(error) = self.supervisor.request_stop(&folder, grace) {
             return tracing::error!(%error, %step, "could not ask for a stop");
         }
+        crash::point(CrashPoint::AfterStopRequest);
         loop {
             let known = self.supervisor.wait(&folder, Duration::from_millis(20));
             let detail = match known {

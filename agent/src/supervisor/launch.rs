@@ -83,7 +83,7 @@ pub enum Refusal {
 /// Crash points and halts that are armed in this process go on to shims, and to nothing else.
 #[cfg(feature = "bugs")]
 pub(super) fn armed_here() -> Vec<(String, String)> {
-    ["HOLDFAST_CRASH", "HOLDFAST_HALT"]
+    ["HOLDFAST_CRASH", "HOLDFAST_CRASH_NOTE", "HOLDFAST_HALT"]
         .into_iter()
         .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)))
         .collect()

@@ -32,9 +32,10 @@ use holdfast_proto::v1;
 use serde_json::Value;
 
 use crate::client::Client;
+use crate::dev;
 use crate::failure::Failure;
-use crate::grammar::Command;
-use crate::output::{BoxedPrinter, Record, time};
+use crate::grammar::{Cli, Command};
+use crate::output::{BoxedPrinter, Options, Record, time};
 use crate::settings::{Connection, Environment, Settings};
 use crate::view::{self, Canvas};
 
@@ -60,14 +61,9 @@ pub struct Surroundings {
 pub type Outcome = Result<ExitCode, Failure>;
 
 /// Does what was asked for, and tells what went wrong.
-pub async fn run(
-    command: Command,
-    connection: Connection,
-    surroundings: Surroundings,
-    printer: BoxedPrinter,
-) -> ExitCode {
-    let mut context = Context { printer, connection, surroundings };
-    let outcome = dispatch(command, &mut context).await;
+pub async fn run(cli: Cli, surroundings: Surroundings, printer: BoxedPrinter) -> ExitCode {
+    let mut context = Context { printer, connection: cli.connection, surroundings };
+    let outcome = dispatch(cli.command, &cli.output, &mut context).await;
     // A line that was only passing must not stay; where stderr is gone there is none.
     let _ = context.printer.clear();
     outcome.unwrap_or_else(|failure| {
@@ -76,7 +72,7 @@ pub async fn run(
     })
 }
 
-async fn dispatch(command: Command, context: &mut Context) -> Outcome {
+async fn dispatch(command: Command, output: &Options, context: &mut Context) -> Outcome {
     match command {
         Command::Deploy(args) => deploy::run(args, context).await,
         Command::Check(args) => check::run(&args, context),
@@ -94,6 +90,7 @@ async fn dispatch(command: Command, context: &mut Context) -> Outcome {
         Command::Agents(args) => agents::run(&args, context).await,
         Command::Whoami(args) => whoami::run(&args, context).await,
         Command::Explain(args) => explain::run(&args, context),
+        Command::Dev(args) => dev::run(&args, output).await.map_err(Failure::Unexpected),
         Command::Version(args) => version::run(&args, context),
     }
 }

@@ -10,13 +10,5 @@ fn main() -> ExitCode {
     if arguments.nth(1).is_some_and(|word| word == ledger::COMMAND) {
         return ledger::run(arguments);
     }
-    if let Some(code) = holdfast_agent::internal::dispatch(std::env::args_os()) {
-        return code;
-    }
-    let mut arguments = std::env::args_os();
-    let program = arguments.next().unwrap_or_default();
-    match arguments.next().as_deref().and_then(std::ffi::OsStr::to_str) {
-        Some("agent") => holdfast_agent::cli::main(std::iter::once(program).chain(arguments)),
-        _ => ExitCode::from(2),
-    }
+    holdfast::main(std::env::args_os())
 }

@@ -71,6 +71,12 @@ impl Agent {
         self.folder.join(&self.name)
     }
 
+    /// Its process id; of the wrapper, where there is one.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.process.as_ref().expect("it runs").pid()
+    }
+
     /// How it is started from now on.
     pub fn settings(&mut self) -> &mut Settings {
         &mut self.settings
@@ -129,9 +135,8 @@ impl Agent {
         self.process.as_mut().expect("it runs").thaw();
     }
 
-    /// Process ids of its shims and what they run: everything that lives in its state folder, but itself.
-    #[must_use]
-    pub fn shims(&self, folder: &Folder) -> Vec<i32> {
+    /// Everything that lives in its state folder, but itself.
+    pub(super) fn shims(&self, folder: &Folder) -> Vec<i32> {
         let own = self.process.as_ref().and_then(|process| i32::try_from(process.pid()).ok());
         let state = self.state();
         let here = |pid: &i32| {

@@ -84,6 +84,12 @@ impl Coordinator {
         self.address.expect("it was started")
     }
 
+    /// Its process id; of the wrapper, where there is one.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.process.as_ref().expect("it runs").pid()
+    }
+
     /// How it is started from now on.
     pub fn settings(&mut self) -> &mut Settings {
         &mut self.settings

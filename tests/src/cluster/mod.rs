@@ -169,6 +169,13 @@ impl Cluster {
         self.agents.iter_mut().find(|agent| agent.name() == name).expect("an agent of the plan")
     }
 
+    /// Process ids of an agent's shims and what they run.
+    #[must_use]
+    pub fn shims(&self, name: &str) -> Vec<i32> {
+        let agent = self.agents.iter().find(|agent| agent.name() == name).expect("an agent of the plan");
+        agent.shims(&self.folder)
+    }
+
     /// The proxy between an agent and the coordinator.
     #[must_use]
     pub fn line(&self, name: &str) -> Proxy {

@@ -83,8 +83,11 @@ fn act(options: &Options) {
 
 fn finish(options: &Options) -> ExitCode {
     if let Some(signal) = options.signal.and_then(Signal::from_named_raw) {
-        kill_process(getpid(), signal).expect("a process may signal itself");
-        std::thread::sleep(LONGEST);
+        // The runtime's own handler of a crash takes the first one.
+        for _ in 0..10 {
+            kill_process(getpid(), signal).expect("a process may signal itself");
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
     ExitCode::from(options.exit)
 }

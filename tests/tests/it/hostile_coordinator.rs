@@ -2,20 +2,26 @@
 
 use std::time::Duration;
 
+use holdfast_agent::crash::CrashPoint;
+
 use holdfast_proto::v1::connect_request::Message as Hears;
 use holdfast_proto::v1::connect_response::Message as Says;
 use holdfast_proto::v1::report::Body;
 use holdfast_proto::v1::{
-    AttemptEnd, CancelRequest, Claim, DeclineReason, Disposition, DispositionKind, HeartbeatAnswer, LeaseAnswer,
+    AttemptEnd, CancelRequest, Claim, DeclineReason, Disposition, DispositionKind, HeartbeatAnswer, LeaseAnswer, Offer,
     OfferAnswerKind, PermitAnswer, PermitAnswerKind, RenewedLease, StepEndKind,
 };
 use holdfast_tests::cluster::{Cluster, LONG, Plan};
-use holdfast_tests::hostile::{Hostile, claim, offer, welcome};
+use holdfast_tests::hostile::{Hostile, Session, claim, offer, welcome};
+use holdfast_tests::process::kill;
 use holdfast_tests::wait;
 use tonic::{Code, Status};
 use uuid::Uuid;
 
 use crate::PROGRAM;
+
+/// How long to wait for a session of an agent that may have crashed.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 async fn alone() -> (Cluster, Hostile) {
     let mut cluster = Plan::new(PROGRAM).agents(&["web-01"]).prepare().await;
@@ -34,6 +40,11 @@ fn step_ended_as(body: &Body) -> Option<StepEndKind> {
         Body::StepEnded(ended) => ended.end.as_ref().map(holdfast_proto::v1::StepEnd::kind),
         _ => None,
     }
+}
+
+/// Whoever never began a permitted step, or can't tell how it ended, says just that and no more.
+fn is_last_word(body: &Body) -> bool {
+    matches!(step_ended_as(body), Some(StepEndKind::NotStarted | StepEndKind::Unknown))
 }
 
 /// F18
@@ -195,7 +206,8 @@ async fn nothing_begins_without_a_permit_or_under_another_ones() {
     }
     // What was sent before a renewed heartbeat's answer has been taken when the next heartbeat comes.
     for _ in 0..3 {
-        session.renew(LONG).await;
+        let heartbeat = session.heartbeat().await;
+        session.renew(&heartbeat, LONG).await;
     }
     ledger.check_begun(0);
     session.grant(&request).await;
@@ -242,4 +254,124 @@ async fn a_report_comes_again_until_it_is_answered_also_from_the_next_agent() {
         matches!(&earlier[earlier.len() - 1].1, Some(Body::AttemptEnded(end)) if end.end() == AttemptEnd::Succeeded)
     );
     ledger.check_begun(1);
+}
+
+/// The highest fence seen is kept, also by the next agent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_offer_at_or_below_the_highest_fence_seen_is_declined() {
+    let (mut cluster, mut hostile) = alone().await;
+    let ledger = cluster.ledger("box");
+    let mut session = hostile.welcomed().await;
+    session.offer(offer(&claim(10), LONG, &[("change", ledger.command())])).await;
+    let request = session.permit_request().await;
+    session.grant(&request).await;
+    for wanted in ["started", "step ended", "ended"] {
+        let report = session.report(wanted, |_| true).await;
+        session.accept(&report).await;
+    }
+    // Until the last answer is in its journal, the agent still holds the first.
+    while session.offer(offer(&claim(10), LONG, &[("change", ledger.command())])).await.reason()
+        == DeclineReason::Conflict
+    {}
+    for round in ["the same agent", "the next agent"] {
+        for fence in [10, 9, 1] {
+            let answer = session.offer(offer(&claim(fence), LONG, &[("change", ledger.command())])).await;
+            assert_eq!(answer.kind(), OfferAnswerKind::Declined, "{round}, fence {fence}");
+            assert_eq!(answer.reason(), DeclineReason::FenceRegression, "{round}, fence {fence}");
+        }
+        cluster.agent("web-01").start();
+        session = hostile.welcomed().await;
+    }
+    let answer = session.offer(offer(&claim(11), LONG, &[("change", ledger.command())])).await;
+    assert_eq!(answer.kind(), OfferAnswerKind::Accepted);
+}
+
+/// F26, F52: nobody saw the end, so nobody tells one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_step_whose_shim_was_killed_is_told_as_unknown() {
+    for restart in [false, true] {
+        let (mut cluster, mut hostile) = alone().await;
+        let ledger = cluster.ledger("box");
+        let mut session = hostile.welcomed().await;
+        session.offer(offer(&claim(10), LONG, &[("change", ledger.gated("go"))])).await;
+        let request = session.permit_request().await;
+        session.grant(&request).await;
+        ledger.until_begun(1).await;
+        session.report("the start", |body| matches!(body, Body::StepStarted(_))).await;
+        if restart {
+            cluster.agent("web-01").kill();
+        }
+        let shims = cluster.shims("web-01");
+        assert!(shims.len() >= 2, "a shim and its body: {shims:?}");
+        shims.iter().copied().for_each(kill);
+        if restart {
+            cluster.agent("web-01").start();
+            session = hostile.welcomed().await;
+        }
+        let report = session.report("the step's end", |body| step_ended_as(body).is_some()).await;
+        assert_eq!(report.body.as_ref().and_then(step_ended_as), Some(StepEndKind::Unknown), "restart: {restart}");
+    }
+}
+
+/// I8, the agent's part of it: a report is in the journal before anybody hears of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_heard_before_a_crash_comes_again_unchanged() {
+    let mut crashed = 0;
+    for point in [CrashPoint::BeforeJournalCommit, CrashPoint::AfterJournalCommit] {
+        for pass in 1..=9 {
+            crashed += usize::from(crash_at(&format!("{}:{pass}", point.name())).await);
+        }
+    }
+    assert!(crashed >= 8, "the points were reached {crashed} times only");
+}
+
+/// Whether the agent passed the point.
+async fn crash_at(point: &str) -> bool {
+    let mut cluster = Plan::new(PROGRAM).agents(&["web-01"]).agent_environment("HOLDFAST_CRASH", point).prepare().await;
+    let mut hostile = Hostile::start(cluster.server_tls()).await;
+    cluster.redirect(hostile.address()).await;
+    cluster.agent("web-01").start();
+    let ledger = cluster.ledger("box");
+    let work = offer(&claim(10), LONG, &[("change", ledger.command())]);
+    let mut heard = Vec::new();
+    let mut is_over = false;
+    while !is_over && cluster.agent("web-01").status().is_none() {
+        let Ok(session) = tokio::time::timeout(PATIENCE, hostile.welcomed()).await else { continue };
+        is_over = converse(session, &work, &mut heard).await;
+    }
+    let crashed = cluster.agent("web-01").status().is_some();
+    cluster.agent("web-01").settings().environment.clear();
+    cluster.agent("web-01").start();
+    let mut again = Vec::new();
+    let session = hostile.welcomed().await;
+    assert!(converse(session, &work, &mut again).await, "{point}: after the crash the work comes to its end");
+    for report in &heard {
+        assert!(again.contains(report), "{point}: heard {report:?}, and then {again:#?}");
+    }
+    ledger.check();
+    assert!(ledger.intervals().len() <= 1, "{point}: {:#?}", ledger.intervals());
+    crashed
+}
+
+/// Offers the work, renews its lease, grants what is asked for, and writes down every report until the last word or the session's end. Answers
+/// no report.
+async fn converse(mut session: Session, work: &Offer, heard: &mut Vec<(u64, Option<Body>)>) -> bool {
+    session.say(Says::Offer(work.clone())).await;
+    let begun = tokio::time::Instant::now();
+    while let Some(message) = session.next().await {
+        assert!(begun.elapsed() < wait::SOON, "the work does not come to its end: heard {heard:#?}");
+        match message {
+            Hears::PermitRequest(request) => session.grant(&request).await,
+            Hears::Report(report) => {
+                let is_end = report.body.as_ref().is_some_and(|body| ended(body) || is_last_word(body));
+                heard.push((report.sequence, report.body));
+                if is_end {
+                    return true;
+                }
+            }
+            Hears::Heartbeat(heartbeat) => session.renew(&heartbeat, LONG).await,
+            Hears::Hello(_) | Hears::OfferAnswer(_) | Hears::InquiryAnswer(_) | Hears::Detach(_) => {}
+        }
+    }
+    false
 }

@@ -45,16 +45,25 @@ pub(crate) fn assign(draft: &mut Draft<'_>, candidates: &[Candidate], attempt: A
     Ok(Answer::Done)
 }
 
-/// The fit candidate that declined this deployment least often, the first by name among those.
+/// The fit candidate that declined this deployment or was silent on it least often, the first by name among those.
 fn pick(state: &TargetState, deployment: &Deployment, candidates: &[Candidate]) -> Option<(AgentName, IncarnationId)> {
     let fit = candidates.iter().filter(|candidate| why_not(state, candidate).is_none());
-    let best = fit.min_by_key(|candidate| (declines(deployment, &candidate.agent), &candidate.agent))?;
+    let best = fit.min_by_key(|candidate| (misses(deployment, &candidate.agent), &candidate.agent))?;
     Some((best.agent.clone(), best.incarnation?))
 }
 
-fn declines(deployment: &Deployment, agent: &AgentName) -> usize {
-    let declined = |state| matches!(state, AttemptState::Declined(_));
-    deployment.attempts.iter().filter(|attempt| &attempt.agent == agent && declined(attempt.state)).count()
+fn misses(deployment: &Deployment, agent: &AgentName) -> usize {
+    let missed = |state| match state {
+        AttemptState::Declined(_) | AttemptState::Lapsed | AttemptState::Interrupted => true,
+        AttemptState::Offered
+        | AttemptState::Running
+        | AttemptState::Succeeded
+        | AttemptState::Failed
+        | AttemptState::Stopped
+        | AttemptState::Uncertain
+        | AttemptState::Resolved => false,
+    };
+    deployment.attempts.iter().filter(|attempt| &attempt.agent == agent && missed(attempt.state)).count()
 }
 
 fn whys(state: &TargetState, candidates: &[Candidate]) -> BTreeMap<AgentName, String> {

@@ -27,8 +27,8 @@ pub(crate) fn inspect(
     if matches!(readable, None | Some(Inspect::None)) {
         return Err(cannot("the resource's adapter can't read this step back"));
     }
-    let agent =
-        reach(draft.state(), resource, reachable).ok_or_else(|| cannot("nobody who reaches it is connected"))?;
+    let agent = reach(draft.state(), deployment, resource, reachable)
+        .ok_or_else(|| cannot("nobody who reaches it is connected"))?;
     let runner_out = weigh::runner(draft.state(), deployment).runner.is_out();
     let asked = ask(deployment, inquiry, agent, resource, &step.name, InquiryKind::Inspect, runner_out);
     if let Some(same) = deployment.inquiries.iter().find(|other| is_same(other, &asked)) {
@@ -56,8 +56,8 @@ pub(crate) fn fence_off(
     if enforces != Some(Enforce::Fence) {
         return Err(cannot("the resource does not refuse old fences by itself"));
     }
-    let agent =
-        reach(draft.state(), resource, reachable).ok_or_else(|| cannot("nobody who reaches it is connected"))?;
+    let agent = reach(draft.state(), deployment, resource, reachable)
+        .ok_or_else(|| cannot("nobody who reaches it is connected"))?;
     let fence = authority::next_fence(draft.state(), draft.now.epoch).ok_or(Refusal::FenceExhausted)?;
     let asked = ask(deployment, inquiry, agent, resource, &step.name, InquiryKind::FenceOff { fence }, true);
     if let Some(same) = deployment.inquiries.iter().find(|other| is_same(other, &asked)) {
@@ -129,9 +129,16 @@ fn subject<'a>(
     }
 }
 
-/// The first by name of those who reach the resource: a host-bound one only its own host.
-fn reach(state: &TargetState, resource: &ResourceName, reachable: &[AgentName]) -> Option<AgentName> {
+/// The first by name of those who reach the resource: a host-bound one only its own host. The agent that the question is about
+/// comes last: it may be frozen and look connected.
+fn reach(
+    state: &TargetState,
+    deployment: &Deployment,
+    resource: &ResourceName,
+    reachable: &[AgentName],
+) -> Option<AgentName> {
     let host_bound = state.spec.resource(resource).is_some_and(|resource| resource.reach == Reach::Host);
     let home = |agent: &&AgentName| !host_bound || state.home.as_ref().is_none_or(|home| home == *agent);
-    reachable.iter().filter(home).min().cloned()
+    let in_question = |agent: &AgentName| deployment.attempts.last().is_some_and(|attempt| &attempt.agent == agent);
+    reachable.iter().filter(home).min_by_key(|agent| (in_question(agent), *agent)).cloned()
 }

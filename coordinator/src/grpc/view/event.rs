@@ -33,11 +33,11 @@ pub fn event(target: &TargetName, recorded: &Recorded, hash: &str, after: Option
 pub fn state_after(before: Option<DeploymentState>, event: &Event) -> Option<DeploymentState> {
     match event {
         Event::Submitted { .. } => Some(DeploymentState::Queued),
+        Event::LeaseGranted { .. } => Some(DeploymentState::Active),
         Event::DeploymentMoved { state, .. } | Event::DeploymentEnded { state, .. } => Some(*state),
         Event::TargetDeclared { .. }
         | Event::Reserved { .. }
         | Event::Waits { .. }
-        | Event::LeaseGranted { .. }
         | Event::LeaseRenewed { .. }
         | Event::OfferAccepted { .. }
         | Event::OfferDeclined { .. }
