@@ -287,7 +287,6 @@ async fn around_the_start_every_request_has_one_true_outcome() {
         check_round(&operator, &label, answer, &ended, ran).await;
         ledger.check();
     }
-    println!("{outcomes:#?}");
     let reached = |ran: usize| outcomes.keys().any(|(_, _, found)| *found == ran);
     assert!(reached(0) && reached(1), "the rounds reached too little: {outcomes:?}");
 }
