@@ -15,11 +15,12 @@ use crate::output::Tone;
 /// Longest line that is read from a person, in bytes.
 const MAX_LINE: u64 = 64 * 1024;
 
-/// Says what will follow, and gets the target's name.
+/// Says what will follow, and gets the target's name. `reason` is the option that is needed beside it.
 pub(super) fn name(
     given: Option<&str>,
     target: &str,
     consequences: &[String],
+    reason: &str,
     context: &mut Context,
 ) -> Result<String, Failure> {
     for line in consequences {
@@ -43,7 +44,7 @@ pub(super) fn name(
     };
     Err(Problem::new(Code::NotConfirmed, title)
         .so("nothing was sent, and nothing was changed")
-        .next(format!("--confirm {target} --reason TEXT, after reading what follows from it"))
+        .next(format!("--confirm {target} {reason} TEXT, after reading what follows from it"))
         .with("target", &target)
         .into())
 }
@@ -100,7 +101,8 @@ mod tests {
 
     #[test]
     fn only_the_exact_name_confirms_whether_typed_or_given() {
-        let confirm = |given, typed, interactive| name(given, "shop@prod", &[], &mut context(typed, interactive));
+        let confirm =
+            |given, typed, interactive| name(given, "shop@prod", &[], "--reason", &mut context(typed, interactive));
         assert_eq!(confirm(Some("shop@prod"), "", false).expect("given"), "shop@prod");
         assert_eq!(confirm(None, "shop@prod\n", true).expect("typed"), "shop@prod");
         for (given, typed, interactive) in [

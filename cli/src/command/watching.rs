@@ -106,6 +106,8 @@ struct Follow {
     lost: Option<Instant>,
     told: Option<(v1::Deployment, Instant)>,
     stages: usize,
+    /// Why it waits was said.
+    waiting_told: bool,
     turn: usize,
 }
 
@@ -121,6 +123,7 @@ impl Follow {
             lost: None,
             told: None,
             stages: 0,
+            waiting_told: false,
             turn: 0,
         }
     }
@@ -176,6 +179,7 @@ impl Follow {
 
     fn tell(&mut self, event: &v1::Event, context: &mut Context) -> Result<(), Failure> {
         self.last = event.sequence;
+        self.waiting_told |= event.kind == "waits";
         match self.watching.voice {
             Voice::Events => tell_event(&mut self.teller, event, context),
             Voice::Stages | Voice::Silent => Ok(()),
@@ -205,6 +209,7 @@ impl Follow {
         if self.watching.voice == Voice::Stages {
             self.stages = tell_stages(&deployment, self.stages, context)?;
         }
+        self.tell_waiting(&deployment, context)?;
         let rest =
             Rest::of_deployment(&deployment)?.filter(|rest| self.caught_up && self.watching.goal.is_reached(*rest));
         Ok(match rest {
@@ -214,6 +219,15 @@ impl Follow {
                 None
             }
         })
+    }
+
+    /// Says why it waits: that another one holds the target is no event of the one that waits.
+    fn tell_waiting(&mut self, deployment: &v1::Deployment, context: &mut Context) -> Result<(), Failure> {
+        if self.watching.voice == Voice::Events && !self.waiting_told && !deployment.waiting.is_empty() {
+            self.waiting_told = true;
+            context.printer.talk(&format!("waits: {}", one_line(&deployment.waiting)))?;
+        }
+        Ok(())
     }
 
     /// Tells the events that were recorded together with the last move and have not been told yet.

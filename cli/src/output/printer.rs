@@ -54,14 +54,16 @@ impl Printer {
     pub fn new(options: &Options) -> Self {
         let (out, err) = (io::stdout(), io::stderr());
         let (terminal, talk_terminal) = (Terminal::of(&out, options.ascii), Terminal::of(&err, options.ascii));
-        let stream = |terminal: &Terminal| if terminal.colour { ColorChoice::Always } else { ColorChoice::Never };
+        // Stdout is left as it is, because `raw` bytes must arrive as they are: what is drawn for it has colours only
+        // where the terminal has.
+        let talk = if talk_terminal.colour { ColorChoice::Always } else { ColorChoice::Never };
         Self {
             format: options.format(),
             terminal,
             talk_terminal,
             passing: 0,
-            out: AutoStream::new(out, stream(&terminal)),
-            err: AutoStream::new(err, stream(&talk_terminal)),
+            out: AutoStream::new(out, ColorChoice::AlwaysAnsi),
+            err: AutoStream::new(err, talk),
         }
     }
 }

@@ -8,7 +8,8 @@ use holdfast_proto::v1::{self, AttemptState, DeploymentState, StepEffect, StepSt
 use super::{Canvas, stamp, word};
 use crate::output::time;
 
-/// The last attempt may be heard by heartbeats; a third of its lease without one is a silence worth naming.
+/// Heartbeats come a few times in a lease; one that did not come is a silence worth naming, with two seconds for the way
+/// and for the age of the answer.
 const HEARTBEATS_PER_LEASE: u64 = 3;
 
 /// Name and lines of each.
@@ -46,7 +47,8 @@ fn intent(deployment: &v1::Deployment, canvas: Canvas<'_>) -> Vec<String> {
 pub(super) fn silence(attempt: &v1::Attempt) -> Option<Millis> {
     let silent = stamp::span(attempt.silent_for.as_ref())?;
     let lease = stamp::span(attempt.lease_ttl.as_ref())?;
-    (silent.0.saturating_mul(HEARTBEATS_PER_LEASE) > lease.0.saturating_add(3_000)).then_some(silent)
+    (silent.0.saturating_mul(HEARTBEATS_PER_LEASE) > lease.0.saturating_add(2_000 * HEARTBEATS_PER_LEASE))
+        .then_some(silent)
 }
 
 fn contact(deployment: &v1::Deployment) -> Vec<String> {
@@ -67,13 +69,17 @@ fn contact(deployment: &v1::Deployment) -> Vec<String> {
     vec![line]
 }
 
+const MAY_RUN: &str = "whether it is still at work, and what it left at the target";
+
 /// What is known of one mutating step: its last word over all attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Last<'a> {
     Applied,
+    /// Nobody can tell what it came to; `what` is known of it, `open` what is not.
     Open {
         agent: &'a str,
         what: &'static str,
+        open: &'static str,
     },
     /// Nobody could tell, and a recorded decision settled what follows.
     Settled,
@@ -84,15 +90,16 @@ enum Last<'a> {
 impl<'a> Last<'a> {
     /// `None` where the attempt did not begin the step: that says nothing about an attempt before it.
     fn of(attempt: &'a v1::Attempt, step: &v1::StepRun) -> Option<Self> {
-        let open = |what| {
+        let open = |what, open| {
             let settled = attempt.state == AttemptState::Resolved as i32;
-            Some(if settled { Last::Settled } else { Last::Open { agent: &attempt.agent, what } })
+            Some(if settled { Last::Settled } else { Last::Open { agent: &attempt.agent, what, open } })
         };
         match StepState::try_from(step.state) {
             Ok(StepState::Applied | StepState::Carried) => Some(Last::Applied),
-            Ok(StepState::Permitted) => open("was permitted and may have begun"),
-            Ok(StepState::Started) => open("has begun"),
-            Ok(StepState::Unknown) | Err(_) => open("ended in a way that nobody can tell"),
+            Ok(StepState::Permitted) => open("was permitted and may have begun", MAY_RUN),
+            Ok(StepState::Started) => open("has begun", MAY_RUN),
+            Ok(StepState::Unknown) => open("ended in a way that nobody can tell", "what it left at the target"),
+            Err(_) => open("is in a state that this version does not know", MAY_RUN),
             Ok(StepState::Failed | StepState::Stopped) if step.maybe_partial => Some(Last::MaybePartial),
             Ok(StepState::Failed | StepState::Stopped) => Some(Last::Ended),
             Ok(StepState::Pending | StepState::NotStarted | StepState::Unspecified) => None,
@@ -139,7 +146,7 @@ fn effect(deployment: &v1::Deployment) -> Vec<String> {
     list("ended without being applied", Last::Ended);
     list("nobody could tell, settled by a decision", Last::Settled);
     for (name, last) in &words {
-        if let Last::Open { agent, what } = last {
+        if let Last::Open { agent, what, .. } = last {
             lines.push(format!("step {} on {} {what}; its effect is not known", one_line(name), one_line(agent)));
         }
     }
@@ -187,10 +194,10 @@ fn evidence(deployment: &v1::Deployment) -> Vec<String> {
     }]
 }
 
-/// The steps that nobody can tell about, with their agents.
-pub(super) fn open_steps(deployment: &v1::Deployment) -> Vec<(String, String)> {
+/// What is not known, for the block at the end of a watch.
+pub(super) fn open_lines(deployment: &v1::Deployment) -> Vec<String> {
     let open = |(name, last)| match last {
-        Last::Open { agent, .. } => Some((one_line(name), one_line(agent))),
+        Last::Open { agent, open, .. } => Some(format!("of step {} on {}: {open}", one_line(name), one_line(agent))),
         Last::Applied | Last::Settled | Last::MaybePartial | Last::Ended => None,
     };
     last_words(deployment).into_iter().filter_map(open).collect()

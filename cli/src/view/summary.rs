@@ -18,12 +18,28 @@ pub fn summary(deployment: &v1::Deployment, canvas: Canvas<'_>) -> String {
         "" => String::new(),
         because => format!(": {}", one_line(because)),
     };
-    let mut text = format!("{} is {state}{because}\n", Tone::Strong.paint(&label, canvas.terminal));
+    let mut text = format!("{} {} {state}{because}\n", Tone::Strong.paint(&label, canvas.terminal), verb(about.state));
     text.push_str(&labelled("  known", WIDTH, known(deployment)));
-    text.push_str(&labelled("  not known", WIDTH, not_known(deployment)));
+    text.push_str(&labelled("  not known", WIDTH, facets::open_lines(deployment)));
     text.push_str(&labelled("  so", WIDTH, so(deployment, about)));
     text.push_str(&labelled("  next", WIDTH, next(about)));
     text
+}
+
+/// What stands before the word of a state in a sentence.
+fn verb(state: i32) -> &'static str {
+    match DeploymentState::try_from(state) {
+        Ok(DeploymentState::Succeeded | DeploymentState::Failed) => "has",
+        Ok(DeploymentState::Cancelled) => "was",
+        Ok(
+            DeploymentState::Queued
+            | DeploymentState::Active
+            | DeploymentState::Uncertain
+            | DeploymentState::Held
+            | DeploymentState::Unspecified,
+        )
+        | Err(_) => "is",
+    }
 }
 
 fn known(deployment: &v1::Deployment) -> Vec<String> {
@@ -35,11 +51,6 @@ fn known(deployment: &v1::Deployment) -> Vec<String> {
         lines.push("a cancel was asked for and came too late".to_owned());
     }
     lines
-}
-
-fn not_known(deployment: &v1::Deployment) -> Vec<String> {
-    let open = facets::open_steps(deployment).into_iter();
-    open.map(|(step, agent)| format!("whether {step} finished; whether {agent} is still working on it")).collect()
 }
 
 fn so(deployment: &v1::Deployment, about: &v1::DeploymentSummary) -> Vec<String> {

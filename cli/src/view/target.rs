@@ -1,5 +1,6 @@
 //! Targets: who holds what, since when, why, who waits.
 
+use holdfast_common::fence::Fence;
 use holdfast_common::text::one_line;
 use holdfast_proto::v1::{self, RevisionKnowledge};
 
@@ -121,7 +122,7 @@ pub fn readings(readings: &[v1::ResourceReading]) -> Table {
             state,
             one_line(&reading.revision),
             one_line(&reading.active_operation),
-            if reading.highest_fence == 0 { String::new() } else { reading.highest_fence.to_string() },
+            Fence::from_u64(reading.highest_fence).map(|fence| fence.to_string()).unwrap_or_default(),
             note.join("; "),
         ]);
     }

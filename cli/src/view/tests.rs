@@ -113,11 +113,15 @@ fn a_summary_has_what_is_known_and_what_is_not() {
     let expected = "\
 shop@prod#12 is uncertain: nothing that was accepted says how it ended
   known      step switch on web-07 has begun; its effect is not known
-  not known  whether switch finished; whether web-07 is still working on it
+  not known  of step switch on web-07: whether it is still at work, and what it left at the target
   so         shop@prod stays held for it; nothing else starts there
   next       holdfast reconcile show shop@prod#12
 ";
     assert_eq!(summary(&uncertain(), canvas()), expected);
+    let mut deployment = uncertain();
+    deployment.attempts[0].steps[1].state = StepState::Unknown as i32;
+    let shown = summary(&deployment, canvas());
+    assert!(shown.contains("not known  of step switch on web-07: what it left at the target\n"), "{shown}");
 }
 
 #[test]

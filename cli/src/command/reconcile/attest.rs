@@ -83,7 +83,7 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
     };
     let client = context.client().await?;
     let about = about(&client.reconciliation(&args.deployment).await?)?;
-    let confirm = confirm::name(args.confirm.as_deref(), &about.target, &consequences(&about), context)?;
+    let confirm = confirm::name(args.confirm.as_deref(), &about.target, &consequences(&about), "--how", context)?;
     let request = v1::AttestRequest {
         deployment: args.deployment,
         runner: AttestedRunner::from(args.runner) as i32,

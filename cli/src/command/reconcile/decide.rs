@@ -66,7 +66,7 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
     let kind = DecisionKind::from(args.decision);
     if args.shown.is_none() {
         let text = view::reconciliation(&list, context.talk_canvas());
-        context.printer.talk(&text)?;
+        context.printer.talk(text.trim_end())?;
     }
     open(&list, kind, &one_line(&about.label))?;
     let confirm = match args.decision {
@@ -77,9 +77,13 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
         | Decision::AcceptCancelled
         | Decision::Rollback
         | Decision::Readmit
-        | Decision::Abandon => {
-            confirm::name(args.confirm.as_deref(), &about.target, &consequences(&list, kind, &about), context)?
-        }
+        | Decision::Abandon => confirm::name(
+            args.confirm.as_deref(),
+            &about.target,
+            &consequences(&list, kind, &about),
+            "--reason",
+            context,
+        )?,
     };
     let request = v1::DecideRequest {
         deployment: args.deployment,

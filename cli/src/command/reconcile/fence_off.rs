@@ -22,7 +22,7 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
     let client = context.client().await?;
     let list = client.reconciliation(&args.deployment).await?;
     let about = about(&list)?;
-    let confirm = confirm::name(args.confirm.as_deref(), &about.target, &consequences(&list), context)?;
+    let confirm = confirm::name(args.confirm.as_deref(), &about.target, &consequences(&list), "--reason", context)?;
     let reason = confirm::reason(args.reason, "--reason", "why? ", context)?;
     let request = v1::FenceOffDeploymentRequest { deployment: args.deployment.clone(), confirm, reason, wait: None };
     let answer = client.fence_off(request, READING).await?;
