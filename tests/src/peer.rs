@@ -90,6 +90,14 @@ impl Peer {
         .await
     }
 
+    /// The next message; `None` where the session is over.
+    pub async fn next(&mut self) -> Option<Hears> {
+        if let Some(message) = self.passed.pop_front() {
+            return Some(message);
+        }
+        wait::within("the next message of a coordinator", wait::SOON, next_of(&mut self.incoming)).await.ok().flatten()
+    }
+
     /// Waits for the end of the session: the status, or `Ok` with the code of a `Bye`, or with nothing.
     pub async fn over(&mut self) -> Result<String, Status> {
         wait::within("the end of the session", wait::SOON, async {

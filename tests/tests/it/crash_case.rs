@@ -35,6 +35,8 @@ pub(crate) struct Case {
     died: u32,
     /// Where the agents die after they died the first time.
     pub(crate) next_point: Option<String>,
+    /// Whether the agents are killed when the coordinator dies.
+    pub(crate) takes_agents_along: bool,
 }
 
 impl Case {
@@ -44,7 +46,7 @@ impl Case {
         cluster.start_coordinator().await;
         cluster.operator().apply_target(&target()).await;
         let note = cluster.folder().join("crash.note");
-        Self { cluster, note, point: String::new(), died: 0, next_point: None }
+        Self { cluster, note, point: String::new(), died: 0, next_point: None, takes_agents_along: false }
     }
 
     /// The coordinator of this case dies at that point, `coordinator:name:n`. Everything runs when this returns.
@@ -94,6 +96,10 @@ impl Case {
     pub(crate) async fn revive(&mut self) {
         if let Some(status) = self.cluster.coordinator().status() {
             self.expect_abort("coordinator", status);
+            if self.takes_agents_along {
+                AGENTS.iter().for_each(|name| self.cluster.agent(name).kill());
+                AGENTS.iter().for_each(|name| self.cluster.agent(name).start());
+            }
             self.cluster.coordinator().settings().environment.remove(CRASH);
             self.cluster.start_coordinator().await;
         }
@@ -133,10 +139,27 @@ impl Case {
     }
 
     /// Whether a process was at the point and died there. Shims leave the same note.
-    pub(crate) fn was_reached(&self) -> bool {
+    fn was_reached(&self) -> bool {
         let armed = self.point.trim_start_matches("coordinator:");
         let name = armed.split(':').next().unwrap_or_default();
         std::fs::read_to_string(&self.note).is_ok_and(|note| note == name)
+    }
+
+    /// Waits until a process has died at the point, which may be later than all that others see. A shim's death is not seen
+    /// but by its note.
+    pub(crate) async fn until_died(&mut self, in_shim: bool) {
+        let note = self.note.clone();
+        self.until("a process to die", async |_| {
+            let note = std::fs::read_to_string(&note);
+            note.map(drop).map_err(|_| "the point was never reached".to_owned())
+        })
+        .await;
+        wait::until("its death to be seen", wait::SOON, async || {
+            self.revive().await;
+            if in_shim || self.died > 0 { Ok(()) } else { Err("none died".to_owned()) }
+        })
+        .await;
+        assert!(self.was_reached(), "another point than {}", self.point);
     }
 
     /// Looks until there is an answer, and starts again meanwhile what died.

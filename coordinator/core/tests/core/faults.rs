@@ -38,7 +38,7 @@ macro_rules! faults {
 
 faults! {
     by sequences {
-a_skipped_permit_check_is_caught: SkipPermitCheck;
+        a_skipped_permit_check_is_caught: SkipPermitCheck;
         a_skipped_fence_compare_is_caught: SkipFenceCompare;
         a_target_freed_on_expiry_is_caught: FreeOnExpiry;
         a_cancel_that_wins_over_success_is_caught: CancelWins;
