@@ -75,14 +75,18 @@ impl Ledger {
         self.path.with_extension(format!("{gate}.gate"))
     }
 
-    /// Everything that was written, in order.
+    /// Everything that was written, in order. Waits for a writer to let go, so that whoever is seen to have begun can be frozen
+    /// without keeping the lock from others.
     #[must_use]
     pub fn lines(&self) -> Vec<Line> {
-        let text = match fs::read_to_string(&self.path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            Err(error) => panic!("could not read the ledger: {error}"),
+        let mut file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
+            Err(error) => panic!("could not open the ledger: {error}"),
         };
+        flock(&file, FlockOperation::LockShared).expect("the ledger can be locked");
+        let mut text = String::new();
+        file.read_to_string(&mut text).expect("the ledger can be read");
         text.lines().map(Line::parse).collect()
     }
 
