@@ -3,6 +3,8 @@
 //! | phase | input | then |
 //! | --- | --- | --- |
 //! | ready | lease live, step has no effect | `Starting`, launch |
+//! | ready | lease live, step puts an archive in place | examine the archive |
+//! | ready | the archive is refused | the step failed and nothing of it began; attempt failed |
 //! | ready | lease live, session up, step mutates | ask for a permit |
 //! | ready | stop asked | attempt stopped |
 //! | ready | superseded | over, without a word: nothing of it can start any more |
@@ -24,7 +26,7 @@ use holdfast_common::outcome::{AttemptEnd, Exit, FailureClass, StepEnd};
 use holdfast_common::report::{PermitDenial, ReportBody};
 
 use crate::bugs::{self, Bug};
-use crate::work::{Boot, LeaseCount, Phase, Stop, Work};
+use crate::work::{Boot, Examination, LeaseCount, Phase, Stop, Work};
 
 /// What happened to one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +63,13 @@ pub enum Input {
         /// What was done, for people.
         detail: String,
     },
+    /// The archive of the step at hand was looked at.
+    Examined {
+        /// Which step.
+        step: StepName,
+        /// Why it is refused, where it is.
+        refused: Option<Refused>,
+    },
     /// The step's start record exists and its body runs.
     Started {
         /// Which step.
@@ -90,6 +99,15 @@ pub enum Input {
     },
 }
 
+/// Why a step can't be carried out, seen before anything of it began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Whether another try could go better.
+    pub class: FailureClass,
+    /// For people.
+    pub detail: String,
+}
+
 /// What to do, in order. What is to be durable is so before the action after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -97,6 +115,8 @@ pub enum Action {
     Journal,
     /// Put a report into the durable outbox, then send it.
     Report(ReportBody),
+    /// Look at the archive that the step would put in place. Changes nothing.
+    Examine(StepName),
     /// Ask for a permit in the live session.
     AskPermit(StepName),
     /// Launch the step under a shim.
@@ -119,6 +139,7 @@ pub fn decide(work: &mut Work, now: Boot, input: Input) -> Vec<Action> {
         Input::Denied { step, denial } => denied(work, &step, denial),
         Input::StopAsked => stop_asked(work),
         Input::StopActed { detail } => stop_acted(work, detail),
+        Input::Examined { step, refused } => examined(work, now, step, refused),
         Input::Started { step } => started(work, &step),
         Input::Ended { step, end, exit, observed, detail } => {
             ended(work, now, &step, end, ReportBody::StepEnded { step: step.clone(), end, exit, observed, detail })
@@ -135,6 +156,7 @@ fn go_on(work: &mut Work, now: Boot) -> Vec<Action> {
     let Some(step) = work.step().map(|step| step.name.clone()) else { return Vec::new() };
     match work.phase {
         Phase::Ready if lives && !work.mutates() => launch(work, step),
+        Phase::Ready if lives && work.is_unexamined() => examine(work, step),
         Phase::Ready if lives && bugs::on(Bug::PermitNotAsked) => launch(work, step),
         Phase::Ready if lives => ask(work, step),
         Phase::Starting | Phase::Running if !lives && !work.mutates() => vec![Action::Stop(step)],
@@ -145,6 +167,30 @@ fn go_on(work: &mut Work, now: Boot) -> Vec<Action> {
 fn launch(work: &mut Work, step: StepName) -> Vec<Action> {
     work.phase = Phase::Starting;
     vec![Action::Journal, Action::Launch(step)]
+}
+
+fn examine(work: &mut Work, step: StepName) -> Vec<Action> {
+    if work.examined == Examination::UnderWay {
+        return Vec::new();
+    }
+    work.examined = Examination::UnderWay;
+    vec![Action::Examine(step)]
+}
+
+/// What is refused here is refused before the permit: the coordinator then knows that nothing of the step began.
+fn examined(work: &mut Work, now: Boot, step: StepName, refused: Option<Refused>) -> Vec<Action> {
+    if work.phase != Phase::Ready || !is_at(work, &step) {
+        return Vec::new();
+    }
+    let Some(Refused { class, detail }) = refused else {
+        work.examined = Examination::Passed;
+        return go_on(work, now);
+    };
+    let end = StepEnd::Failed { maybe_partial: false, class };
+    let report = ReportBody::StepEnded { step, end, exit: None, observed: None, detail };
+    let mut actions = vec![Action::Report(report)];
+    actions.extend(self::end(work, AttemptEnd::Failed));
+    actions
 }
 
 /// "Asked" is journaled first: from then on only a tombstone can say "not started".
@@ -283,6 +329,7 @@ fn ended(work: &mut Work, now: Boot, step: &StepName, end: StepEnd, report: Repo
 /// On to the next step, in one breath with the report of this one.
 fn next(work: &mut Work, now: Boot) -> Vec<Action> {
     work.at += 1;
+    work.examined = Examination::Due;
     work.skip_carried();
     work.phase = Phase::Ready;
     match (work.step(), work.stop) {

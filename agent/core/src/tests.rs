@@ -9,6 +9,7 @@ use holdfast_common::spec::{PlanDigest, RetryClass, StepBody, StepEffect, StepSp
 use holdfast_common::time::Millis;
 use uuid::Uuid;
 
+use crate::decide::Refused;
 use crate::offer::{Verdict, judge};
 use crate::work::{Assignment, Boot, LeaseCount, Phase, Work};
 use crate::{Action, Input, decide};
@@ -92,7 +93,12 @@ fn reports(actions: &[Action]) -> Vec<&ReportBody> {
         .iter()
         .filter_map(|action| match action {
             Action::Report(body) => Some(body),
-            Action::Journal | Action::AskPermit(_) | Action::Launch(_) | Action::Stop(_) | Action::Tombstone(_) => None,
+            Action::Journal
+            | Action::Examine(_)
+            | Action::AskPermit(_)
+            | Action::Launch(_)
+            | Action::Stop(_)
+            | Action::Tombstone(_) => None,
         })
         .collect()
 }
@@ -235,6 +241,25 @@ fn carried_steps_are_not_run_again() {
     assignment.carried.insert(name("migrate"));
     let work = Work::taken(assignment, LIVE, Some(session(1)));
     assert_eq!(work.step().map(|step| &step.name), Some(&name("switch")));
+}
+
+#[test]
+fn archive_is_looked_at_before_a_permit_is_asked_for_and_a_refused_one_asks_for_none() {
+    let mut release = step("switch", StepEffect::Mutates);
+    release.body = StepBody::Release { archive: "site.tar.gz".to_owned(), sha256: "0".repeat(64) };
+    let mut good = work(vec![release]);
+    let mut bad = good.clone();
+    assert_eq!(decide(&mut good, NOW, Input::Tick), [Action::Examine(name("switch"))]);
+    assert_eq!(decide(&mut good, NOW, Input::Tick), [], "one look is enough");
+    let passed = Input::Examined { step: name("switch"), refused: None };
+    assert_eq!(decide(&mut good, NOW, passed), [Action::Journal, Action::AskPermit(name("switch"))]);
+    let _looking = decide(&mut bad, NOW, Input::Tick);
+    let refused = Refused { class: FailureClass::Permanent, detail: "entry ../x".to_owned() };
+    let actions = decide(&mut bad, NOW, Input::Examined { step: name("switch"), refused: Some(refused) });
+    let end = StepEnd::Failed { maybe_partial: false, class: FailureClass::Permanent };
+    assert!(matches!(reports(&actions)[0], ReportBody::StepEnded { end: told, .. } if *told == end));
+    assert!(reports(&actions).contains(&&ReportBody::AttemptEnded { end: AttemptEnd::Failed }));
+    assert_eq!(bad.phase, Phase::Over);
 }
 
 #[test]

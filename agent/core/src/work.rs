@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 use holdfast_common::claim::Claim;
 use holdfast_common::id::{SessionId, StepName, TargetName};
-use holdfast_common::spec::{PlanDigest, ResourceSpec, StepEffect, StepSpec};
+use holdfast_common::spec::{PlanDigest, ResourceSpec, StepBody, StepEffect, StepSpec};
 use holdfast_common::time::Millis;
 use serde::{Deserialize, Serialize};
 
@@ -82,6 +82,17 @@ pub enum Stop {
     Asked,
 }
 
+/// Whether what the step at hand would put in place was looked at. Never journaled: after a restart it is looked at anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Examination {
+    /// Not yet.
+    Due,
+    /// Somebody is looking.
+    UnderWay,
+    /// It is what was asked for and safe to unpack.
+    Passed,
+}
+
 /// One attempt, as the agent knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Work {
@@ -91,6 +102,8 @@ pub struct Work {
     pub at: usize,
     /// Where the agent is with it.
     pub phase: Phase,
+    /// Whether the archive of the step at hand was looked at, where it has one.
+    pub examined: Examination,
     /// A request to stop.
     pub stop: Stop,
     /// The agent's own count of the lease.
@@ -103,7 +116,15 @@ impl Work {
     /// A freshly taken attempt.
     #[must_use]
     pub fn taken(assignment: Assignment, lease: LeaseCount, session: Option<SessionId>) -> Self {
-        let mut work = Self { assignment, at: 0, phase: Phase::Ready, stop: Stop::NotAsked, lease, session };
+        let mut work = Self {
+            assignment,
+            at: 0,
+            phase: Phase::Ready,
+            examined: Examination::Due,
+            stop: Stop::NotAsked,
+            lease,
+            session,
+        };
         work.skip_carried();
         work
     }
@@ -140,6 +161,12 @@ impl Work {
             LeaseCount::Until(until) => now < until,
             LeaseCount::NotLive | LeaseCount::Superseded => false,
         }
+    }
+
+    /// Whether the step at hand puts an archive in place that nobody has looked at.
+    pub(crate) fn is_unexamined(&self) -> bool {
+        let archive = self.step().is_some_and(|step| matches!(step.body, StepBody::Release { .. }));
+        archive && self.examined != Examination::Passed
     }
 
     pub(crate) fn mutates(&self) -> bool {

@@ -43,6 +43,7 @@ pub(super) struct Batch {
 #[derive(Debug)]
 enum After {
     AnswerOffer(Claim, Option<DeclineReason>),
+    Examine(Claim, StepName),
     AskPermit(Claim, StepName),
     Launch(Claim, StepName),
     Stop(Claim, StepName),
@@ -55,6 +56,7 @@ impl Batch {
             match action {
                 Action::Journal => drop(self.dirty.insert(claim.attempt)),
                 Action::Report(body) => self.reports.push((claim, body)),
+                Action::Examine(step) => self.after.push(After::Examine(claim, step)),
                 Action::AskPermit(step) => self.after.push(After::AskPermit(claim, step)),
                 Action::Launch(step) => self.after.push(After::Launch(claim, step)),
                 Action::Stop(step) => self.after.push(After::Stop(claim, step)),
@@ -187,6 +189,9 @@ impl<H: Hands, C: Clock> Driver<H, C> {
     fn do_after(&mut self, after: After) {
         match after {
             After::AnswerOffer(claim, declined) => self.say_offer_answer(claim, declined),
+            After::Examine(claim, step) => self.with_step(claim, &step, |hands, assignment, step| {
+                hands.examine(assignment, step);
+            }),
             After::AskPermit(claim, step) => self.ask_permit(claim, &step),
             After::Launch(claim, step) => {
                 let not_after = self.works.get(&claim.attempt).and_then(lease_end);

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use holdfast_agent_core::decide::Refused;
 use holdfast_agent_core::offer::{self, Verdict};
 use holdfast_agent_core::work::{Assignment, Boot, LeaseCount, Phase};
 use holdfast_agent_core::{Input, Work, decide};
@@ -58,6 +59,8 @@ pub enum Event {
 /// What the hands did or saw.
 #[derive(Debug)]
 pub enum HandEvent {
+    /// A step's archive was looked at: why it is refused, where it is.
+    Examined(AttemptId, StepName, Option<Refused>),
     /// A step's start record stands and its body runs.
     Started(AttemptId, StepName),
     /// A step is over, as told by its exit and its resource.
@@ -100,6 +103,8 @@ pub enum Finding {
 
 /// Who touches processes and resources. Every call returns at once; what comes of it arrives as a [`HandEvent`].
 pub trait Hands {
+    /// Looks at the archive that a step would put in place. Changes nothing.
+    fn examine(&mut self, assignment: &Assignment, step: &StepSpec);
     /// Launches a step under a shim. Its body must not begin after `not_after`, the end of the lease's count.
     fn launch(&mut self, assignment: &Assignment, step: &StepSpec, not_after: Option<Boot>);
     /// Stops a step's process group: SIGTERM, grace, SIGKILL.
@@ -383,6 +388,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
 
     fn hand(&mut self, event: HandEvent, batch: &mut Batch) {
         let (attempt, input) = match event {
+            HandEvent::Examined(attempt, step, refused) => (attempt, Input::Examined { step, refused }),
             HandEvent::Started(attempt, step) => (attempt, Input::Started { step }),
             HandEvent::Ended(attempt, step, Told { end, exit, observed, detail }) => {
                 // A step that ended had begun: the start is told first, also when it was never seen.

@@ -29,6 +29,10 @@ impl Noted {
 }
 
 impl Hands for Noted {
+    fn examine(&mut self, _: &Assignment, step: &StepSpec) {
+        self.note("examine", step);
+    }
+
     fn launch(&mut self, _: &Assignment, step: &StepSpec, not_after: Option<Boot>) {
         assert!(not_after.is_some(), "a launch has the end of the lease's count");
         self.note("launch", step);

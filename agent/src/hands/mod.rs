@@ -15,6 +15,7 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use holdfast_agent_core::decide::Refused;
 use holdfast_agent_core::outcome::{self, Ending};
 use holdfast_agent_core::work::{Assignment, Boot};
 use holdfast_common::adapter::{Capability, Enforce, Inspect};
@@ -26,6 +27,7 @@ use holdfast_common::time::Millis;
 
 use crate::adapters::command::{Context, environment};
 use crate::adapters::release::{self, ApplySpec};
+use crate::archive::{Archive, Limits};
 use crate::boottime::BootTime;
 use crate::bugs::{self, Bug};
 use crate::crash::{self, CrashPoint};
@@ -91,6 +93,11 @@ impl Workshop {
 }
 
 impl Hands for Workshop {
+    fn examine(&mut self, assignment: &Assignment, step: &StepSpec) {
+        let job = Job { assignment: assignment.clone(), step: step.clone() };
+        self.spawn("archive", move |bench| bench.examine(&job));
+    }
+
     fn launch(&mut self, assignment: &Assignment, step: &StepSpec, not_after: Option<Boot>) {
         let job = Job { assignment: assignment.clone(), step: step.clone() };
         self.spawn("step", move |bench| bench.launch(&job, not_after));
@@ -127,6 +134,21 @@ impl Hands for Workshop {
 impl Bench {
     fn tell(&self, event: HandEvent) {
         let _driver_stopped = self.events.send(Event::Hand(event));
+    }
+
+    /// The shim looks again when it unpacks: what was seen here may have been changed since.
+    fn examine(&self, job: &Job) {
+        let refused = match &job.step.body {
+            StepBody::Release { archive, sha256 } => {
+                let path = self.places.work(job.attempt()).join(archive);
+                Archive::check(&path, sha256, Limits::default()).err().map(|error| Refused {
+                    class: if error.is_refusal() { FailureClass::Permanent } else { FailureClass::Infrastructure },
+                    detail: crate::internal::with_causes(&error),
+                })
+            }
+            StepBody::Command { .. } => None,
+        };
+        self.tell(HandEvent::Examined(job.attempt(), job.step.name.clone(), refused));
     }
 
     fn launch(&self, job: &Job, not_after: Option<Boot>) {

@@ -14,7 +14,7 @@ mod attempt;
 mod target;
 mod waiting;
 
-pub(crate) use attempt::may_end;
+pub(crate) use attempt::{is_refusal, may_end};
 
 /// An event that can't follow on a state. Neither was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -378,6 +378,10 @@ async fn a_hostile_archive_changes_nothing_and_its_entry_is_named() {
         let details: Vec<&str> =
             ended.attempts.iter().flat_map(|attempt| &attempt.steps).map(|step| step.detail.as_str()).collect();
         assert!(details.iter().any(|detail| detail.contains(names)), "{names} is not named: {details:?}");
+        let permitted =
+            ended.attempts.iter().flat_map(|attempt| &attempt.steps).any(|step| step.permitted_at.is_some());
+        assert!(!permitted, "{names} was refused after its permit");
+        assert!(ended.never_mutated, "{names}: {ended:#?}");
         let index = std::fs::read_to_string(root.join("current/index.html")).expect("the site is there");
         assert_eq!(index, site::index("v1"), "{names} changed the site");
     }

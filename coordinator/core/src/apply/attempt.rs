@@ -187,7 +187,8 @@ pub(crate) fn may_end(state: StepState, mutates: bool, end: StepEnd) -> bool {
         (StepState::Permitted, _) => mutates,
         (StepState::Pending | StepState::Started, StepEnd::NotStarted) => false,
         (StepState::Started, _) => true,
-        (StepState::Pending, _) => !mutates,
+        // The agent refused it before it asked for a permit: nothing of it is there.
+        (StepState::Pending, end) => !mutates || is_refusal(end),
         (StepState::Ended(_) | StepState::Carried { .. }, _) => false,
     }
 }
@@ -239,4 +240,10 @@ fn step<'a>(attempt: &'a mut Attempt, name: &StepName) -> Result<&'a mut StepRun
 
 fn cancel(state: &mut TargetState) -> Result<&mut crate::state::Cancellation, &'static str> {
     state.current.as_mut().and_then(|deployment| deployment.cancel.as_mut()).ok_or("no stop was asked for")
+}
+
+/// Whether it says that a step failed and nothing of its effect can be there. A mutating step without a permit can end
+/// in no other way.
+pub(crate) fn is_refusal(end: StepEnd) -> bool {
+    matches!(end, StepEnd::Failed { maybe_partial: false, .. })
 }

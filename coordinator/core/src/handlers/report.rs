@@ -7,7 +7,8 @@
 //! the same sequence was answered, other content         filed sequence_conflict
 //! the claim is not current                              filed, with the reason that `authority` gives
 //! a step that the deployment does not have              filed unknown_step
-//! a mutating step without a permit                      filed not_permitted
+//! a mutating step without a permit, unless the agent
+//!   refused it before asking for one                    filed not_permitted
 //! it can't follow on what was told before               filed step_out_of_order
 //! else                                                  accepted
 //! ```
@@ -19,7 +20,7 @@ use holdfast_common::report::{Disposition, FiledReason, Report, ReportBody};
 use holdfast_common::spec::StepEffect;
 use holdfast_common::time::Serving;
 
-use crate::apply::may_end;
+use crate::apply::{is_refusal, may_end};
 use crate::authority::{self, NotCurrent};
 use crate::bugs::{self, Bug};
 use crate::draft::Draft;
@@ -95,7 +96,7 @@ fn follows(deployment: &Deployment, attempt: &Attempt, body: &ReportBody) -> Res
             let step = deployment.step(step).ok_or(FiledReason::UnknownStep)?;
             let mutates = step.effect == StepEffect::Mutates;
             match attempt.step(&step.name).map(|run| run.state) {
-                Some(StepState::Pending) if mutates => return Err(FiledReason::NotPermitted),
+                Some(StepState::Pending) if mutates && !is_refusal(*end) => return Err(FiledReason::NotPermitted),
                 Some(state @ StepState::Pending) => may_end(state, mutates, *end) && is_next(attempt, &step.name),
                 Some(state) => may_end(state, mutates, *end),
                 None => false,

@@ -4,6 +4,7 @@ use holdfast_common::report::ReportBody;
 use holdfast_common::spec::StepEffect;
 
 use super::Step;
+use crate::apply::is_refusal;
 use crate::event::Event;
 use crate::state::AttemptState;
 
@@ -23,6 +24,8 @@ pub(super) fn holds(step: &Step<'_>) -> Result<(), &'static str> {
         }
         Event::ReportAccepted { attempt, report, .. } => {
             let name = match &report.body {
+                // Refused by the agent before it asked: nothing began.
+                ReportBody::StepEnded { end, .. } if is_refusal(*end) => return Ok(()),
                 ReportBody::StepStarted { step } | ReportBody::StepEnded { step, .. } => step,
                 ReportBody::AttemptEnded { .. } | ReportBody::CancelReceived | ReportBody::CancelActed { .. } => {
                     return Ok(());
