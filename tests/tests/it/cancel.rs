@@ -204,7 +204,10 @@ async fn a_success_that_arrives_after_the_request_stays_a_success() {
     assert_in_order(&ended);
     cluster.restart_coordinator().await;
     let again = operator.until_state(&label, DeploymentState::Succeeded).await;
-    assert_eq!(again, ended, "a recorded fact is not computed away");
+    // What the agent says of the stop afterwards is filed beside it, and changes nothing of it.
+    let without_evidence = |deployment: &Deployment| Deployment { evidence_count: 0, ..deployment.clone() };
+    assert_eq!(without_evidence(&again), without_evidence(&ended), "a recorded fact is not computed away");
+    assert!(again.evidence_count >= ended.evidence_count);
     ledger.check_begun(1);
 }
 
