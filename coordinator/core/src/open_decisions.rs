@@ -249,7 +249,7 @@ fn words(state: OperationState) -> &'static str {
         OperationState::NotApplied => "not applied",
         OperationState::Applying => "being applied",
         OperationState::Applied => "applied",
-        OperationState::Partial => "applied in part",
+        OperationState::Partial => "applied in part, as far as anybody knows",
         OperationState::Unknown => "not known to be applied or not",
     }
 }
