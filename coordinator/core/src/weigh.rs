@@ -5,14 +5,15 @@
 //! its resource confirmed a raise above the attempt       fenced off, for good
 //! its own journal: a tombstone                           stopped, for good
 //! its own journal: ended, in a late report or at hello   stopped, where the effect can't outlive the process
-//! a person: stopped, host gone                           as attested, until the journal says that it still runs
+//! a person: stopped                                      as attested, but not against "still running"
+//! a person: host gone                                    as attested, until the journal says that it still runs
 //! its own journal: still running                         still running
 //! else                                                   unknown
 //!
 //! evidence about the last attempt                        the step in question (the newest counts)
 //! a reading asked for after the runner was out,          as read
 //!   of the resource that was read before
-//! a person's reading                                     as attested
+//! a person's reading                                     as attested, until its own journal says otherwise
 //! its own journal: a tombstone                           not applied
 //! anything else, age included                            nothing
 //! ```
@@ -121,6 +122,8 @@ fn weigh_runner(
         }
         EvidenceBody::Attested { by, attempt: about, attestation } if *about == Some(attempt.id) => {
             match attestation.runner {
+                // A person may attest what can't be proven, not against the runner's own word.
+                AttestedRunner::Stopped if known.runner == Runner::StillRunning => known,
                 AttestedRunner::Stopped => told(Runner::Stopped, format!("{by} attests that it ended"), true, false),
                 AttestedRunner::HostGone => {
                     told(Runner::HostGone, format!("{by} attests that its host is gone"), true, false)
@@ -239,6 +242,21 @@ fn weigh_step(
             StepKnown {
                 state: OperationState::NotApplied,
                 because: "its journal has a tombstone: it was never started and never can be".to_owned(),
+                observed: None,
+                active: None,
+                evidence: ids,
+                attested: false,
+            }
+        }
+        EvidenceBody::LateReport { report, .. }
+            if is_own(attempt, &evidence.body)
+                && known.attested
+                && late_end(report, &step.name) == Some(StepEnd::Applied)
+                && known.state != OperationState::Applied =>
+        {
+            StepKnown {
+                state: OperationState::Unknown,
+                because: "its journal says that it was applied, a person attested otherwise before".to_owned(),
                 observed: None,
                 active: None,
                 evidence: ids,
