@@ -491,6 +491,17 @@ fn a_late_end_proves_the_runner_out_only_where_its_effect_cannot_outlive_it() {
 }
 
 #[test]
+fn an_attested_reading_that_the_journal_contradicts_later_makes_the_step_unknown_again() {
+    let (mut scene, id, _) = uncertain();
+    scene.attest(id, AttestedTarget::NotApplied);
+    assert_eq!(scene.list().steps[0].state, OperationState::NotApplied);
+    let _ = scene.say(ended("switch", StepEnd::Applied));
+    assert_eq!(scene.list().steps[0].state, OperationState::Unknown);
+    scene.attest(id, AttestedTarget::Applied);
+    assert_eq!(scene.list().steps[0].state, OperationState::Applied);
+}
+
+#[test]
 pub fn a_decision_on_old_evidence_is_refused() {
     let (mut scene, id, _) = uncertain();
     scene.attest(id, AttestedTarget::NotApplied);

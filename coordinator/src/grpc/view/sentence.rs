@@ -104,7 +104,9 @@ pub fn waiting(why: &Waiting) -> String {
         }
         Waiting::Backoff { delay } => format!("the next attempt waits {delay}"),
         Waiting::UnreadRevision { resource } => {
-            format!("the revision of {resource} is unknown, somebody must read or attest it")
+            format!(
+                "the revision of {resource} is unknown: read it, or attest what you see there (reconcile attest, with --observed)"
+            )
         }
         Waiting::Assignment => "it is about to be offered".to_owned(),
     }
