@@ -15,6 +15,7 @@
 //! | asked | superseded | tombstone: the permit may be on record |
 //! | starting, running | started | report it |
 //! | starting, running | stop asked | stop the process |
+//! | starting, running | its stop signal was sent | report that once; later it is no news |
 //! | starting, running | lease ran out or superseded, step has no effect | stop the process |
 //! | starting, running | lease ran out or superseded, step mutates | nothing: it runs to its end and is reported |
 //! | starting, running | ended | report it; next step, or the attempt's end |
@@ -272,18 +273,17 @@ fn denied(work: &mut Work, step: &StepName, denial: PermitDenial) -> Vec<Action>
 }
 
 fn stop_asked(work: &mut Work) -> Vec<Action> {
-    let first = work.stop == Stop::NotAsked;
-    work.stop = Stop::Asked;
-    if !first {
+    if work.stop != Stop::NotAsked {
         return Vec::new();
     }
+    work.stop = Stop::Asked;
     let received = Action::Report(ReportBody::CancelReceived);
     match (&work.phase, work.step().map(|step| step.name.clone())) {
         (Phase::Starting | Phase::Running, Some(step)) => vec![Action::Journal, received, Action::Stop(step)],
         // The answer to the permit decides: a denial ends the attempt, a grant is met with a tombstone.
-        (Phase::Asked { .. }, _) => vec![Action::Journal, received, nothing_to_stop()],
+        (Phase::Asked { .. }, _) => vec![Action::Journal, received, nothing_to_stop(work)],
         (Phase::Ready, _) => {
-            let mut actions = vec![received, nothing_to_stop()];
+            let mut actions = vec![received, nothing_to_stop(work)];
             actions.extend(end(work, AttemptEnd::Stopped));
             actions
         }
@@ -291,15 +291,20 @@ fn stop_asked(work: &mut Work) -> Vec<Action> {
     }
 }
 
-/// A step is also stopped because its lease ran out: that answers no request.
-fn stop_acted(work: &Work, detail: String) -> Vec<Action> {
+/// A step is also stopped because its lease ran out: that answers no request. Whoever asked for the signal and whoever saw
+/// the end it led to both tell of it: the first is reported.
+fn stop_acted(work: &mut Work, detail: String) -> Vec<Action> {
     match work.stop {
-        Stop::Asked => vec![Action::Report(ReportBody::CancelActed { detail })],
-        Stop::NotAsked => Vec::new(),
+        Stop::Asked => {
+            work.stop = Stop::Acted;
+            vec![Action::Journal, Action::Report(ReportBody::CancelActed { detail })]
+        }
+        Stop::Acted | Stop::NotAsked => Vec::new(),
     }
 }
 
-fn nothing_to_stop() -> Action {
+fn nothing_to_stop(work: &mut Work) -> Action {
+    work.stop = Stop::Acted;
     Action::Report(ReportBody::CancelActed { detail: "no step was running".to_owned() })
 }
 
@@ -334,7 +339,7 @@ fn next(work: &mut Work, now: Boot) -> Vec<Action> {
     work.phase = Phase::Ready;
     match (work.step(), work.stop) {
         (None, _) => end(work, AttemptEnd::Succeeded),
-        (Some(_), Stop::Asked) => end(work, AttemptEnd::Stopped),
+        (Some(_), Stop::Asked | Stop::Acted) => end(work, AttemptEnd::Stopped),
         (Some(_), Stop::NotAsked) if work.lease == LeaseCount::Superseded => over(work, Vec::new()),
         (Some(_), Stop::NotAsked) => {
             let mut actions = go_on(work, now);
@@ -357,7 +362,8 @@ fn found_running(work: &mut Work, now: Boot) -> Vec<Action> {
     let Some(step) = work.step().map(|step| step.name.clone()) else { return Vec::new() };
     let mut actions = started(work, &step);
     match work.stop {
-        Stop::Asked => actions.push(Action::Stop(step)),
+        // The signal may be lost with the agent that sent it: asking again changes nothing where it was not.
+        Stop::Asked | Stop::Acted => actions.push(Action::Stop(step)),
         Stop::NotAsked => actions.extend(go_on(work, now)),
     }
     actions
@@ -380,7 +386,7 @@ fn tombstoned(work: &mut Work, step: &StepName) -> Vec<Action> {
         }));
     }
     match work.stop {
-        Stop::Asked => {
+        Stop::Asked | Stop::Acted => {
             actions.extend(end(work, AttemptEnd::Stopped));
             actions
         }

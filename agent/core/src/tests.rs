@@ -204,6 +204,8 @@ fn stop_of_a_running_step_is_received_acted_and_then_observed() {
     assert_eq!(reports(&decide(&mut work, NOW, Input::StopAsked)), Vec::<&ReportBody>::new());
     let acted = decide(&mut work, NOW, Input::StopActed { detail: "SIGTERM".to_owned() });
     assert!(matches!(reports(&acted)[0], ReportBody::CancelActed { .. }));
+    let again = decide(&mut work, NOW, Input::StopActed { detail: "SIGTERM".to_owned() });
+    assert_eq!(again, [], "it is told twice, by two threads, and reported once");
     let over = decide(&mut work, NOW, ended_as(StepEnd::Stopped { maybe_partial: true }));
     assert!(reports(&over).contains(&&ReportBody::AttemptEnded { end: AttemptEnd::Stopped }));
 }

@@ -78,8 +78,10 @@ pub enum Phase {
 pub enum Stop {
     /// None was heard.
     NotAsked,
-    /// Asked, received, and signalled where there was something to signal.
+    /// Asked and received.
     Asked,
+    /// What was asked for was done, and that was reported. It is reported once, and before the end that it led to.
+    Acted,
 }
 
 /// Whether what the step at hand would put in place was looked at. Never journaled: after a restart it is looked at anew.

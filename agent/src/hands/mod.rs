@@ -45,6 +45,8 @@ const LOCK_WAIT: Millis = Millis(2_000);
 const DRAIN: Millis = Millis(2_000);
 /// Longest refusal of our own adapter that goes into a report.
 const REFUSAL_BYTES: usize = 500;
+/// What is told of a stop that reached a process.
+const SIGNALLED: &str = "SIGTERM was sent to the step's process group";
 /// How long one look at a step's records waits for it to settle.
 const WATCH: Duration = Duration::from_secs(5);
 
@@ -238,6 +240,10 @@ impl Bench {
             Known::Ended(record) => {
                 let cut = Cut { stdout: record.stdout.cut, stderr: record.stderr.cut };
                 self.logs.ended(job.attempt(), job.step.name.clone(), cut);
+                // The thread that asked for the signal may see it sent only later: what led to the end is told before the end.
+                if record.stopped_by_us {
+                    self.tell(HandEvent::StopActed(job.attempt(), SIGNALLED.to_owned()));
+                }
                 HandEvent::Ended(job.attempt(), job.step.name.clone(), self.told(job, &record))
             }
             Known::Gone { .. } | Known::NotYetStarted | Known::Running => {
@@ -319,7 +325,7 @@ impl Bench {
         loop {
             let known = self.supervisor.wait(&folder, Duration::from_millis(20));
             let detail = match known {
-                _ if self.supervisor.is_signalled(&folder) => "SIGTERM was sent to the step's process group",
+                _ if self.supervisor.is_signalled(&folder) => SIGNALLED,
                 Ok(Known::Ended(_) | Known::NeverStarted { .. }) => "the step was over before a signal was sent",
                 Ok(Known::Gone { survivors, .. }) if survivors.is_empty() => "no process of the step was left",
                 Ok(Known::Gone { .. }) => {
