@@ -53,7 +53,9 @@ impl Copy {
             // A log without its mark is still counted in the exit record.
             let _ = writeln!(self.file, "\n[{} more bytes were cut]", written.cut);
         }
-        let _ = self.file.sync_all();
+        if written.kept > 0 || written.cut > 0 {
+            let _ = self.file.sync_all();
+        }
         written
     }
 }
