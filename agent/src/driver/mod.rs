@@ -137,6 +137,9 @@ struct Live {
     sent: BTreeMap<u64, Boot>,
 }
 
+/// Events that one commit of the journal covers at most.
+const BATCH: usize = 256;
+
 /// The agent's decisions and their consequences.
 pub struct Driver<H, C> {
     journal: Journal,
@@ -198,12 +201,16 @@ impl<H: Hands, C: Clock> Driver<H, C> {
     /// Runs until told to stop.
     pub fn run(mut self, events: &Receiver<Event>) {
         loop {
-            let first = match events.recv_timeout(self.patience()) {
+            let waited = match self.patience() {
+                Some(span) => events.recv_timeout(span),
+                None => events.recv().map_err(RecvTimeoutError::from),
+            };
+            let first = match waited {
                 Ok(event) => Some(event),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return,
             };
-            let batch = first.into_iter().chain(events.try_iter()).take(64).collect::<Vec<_>>();
+            let batch = first.into_iter().chain(events.try_iter()).take(BATCH).collect::<Vec<_>>();
             let stop = batch.iter().any(|event| matches!(event, Event::Stop));
             self.step(batch);
             if stop {
@@ -212,13 +219,14 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         }
     }
 
-    fn patience(&self) -> Duration {
-        const IDLE: Duration = Duration::from_millis(250);
+    /// How long nothing is to be done unless something happens; `None` for ever. While there is work it is looked at in
+    /// short turns: leases are counted on a clock that goes on in suspend, which the wait does not.
+    fn patience(&self) -> Option<Duration> {
+        const WITH_WORK: Duration = Duration::from_millis(250);
         let now = self.clock.boot();
-        match &self.session {
-            Some(live) => Duration::from_millis(live.next_heartbeat.0.saturating_sub(now.0)).min(IDLE),
-            None => IDLE,
-        }
+        let heartbeat = self.session.as_ref().map(|live| live.next_heartbeat.0.saturating_sub(now.0));
+        let work = self.works.values().any(|work| work.phase != Phase::Over).then_some(WITH_WORK);
+        heartbeat.map(Duration::from_millis).into_iter().chain(work).min()
     }
 
     /// Decides a batch of events, makes it durable, then says and does what follows. A plain function: a simulator calls it
