@@ -122,7 +122,7 @@ impl Inner {
     ) -> Result<(), Failure> {
         let Written { state: after, recorded: events, ended } = written;
         let snapshot = snapshot_due(before, &after).then(|| self.targets.as_written(name, &after, &events));
-        let newest = tx.write(&Write {
+        let appended = tx.write(&Write {
             before,
             after: &after,
             events: &events,
@@ -131,8 +131,8 @@ impl Inner {
             report,
             snapshot: snapshot.as_ref(),
         })?;
-        batch.note(name, &events, newest);
         self.targets.replace(name, after, &events, self.now);
+        batch.note(name, events, appended);
         Ok(())
     }
 }

@@ -122,14 +122,14 @@ impl<S: Store> Driver<S> {
         inner.wake(&mut tx, &mut batch)?;
         inner.assign(&mut tx, &mut batch)?;
         if bugs::on(Bug::ReplyBeforeCommit) {
-            batch.say_all();
+            batch.say_all(&inner.targets);
         }
         if bugs::on(Bug::SendBeforeCommit) {
             inner.hand_out(&batch);
         }
         inner.finish(tx, &batch)?;
-        inner.publish(&batch);
-        batch.say_all();
+        inner.publish(&mut batch);
+        batch.say_all(&inner.targets);
         inner.hand_out(&batch);
         Ok(())
     }
@@ -165,21 +165,24 @@ impl Inner {
             Body::State { target, reply } => {
                 let loaded = self.targets.load(tx, &target, self.now).map(|target| target.map(|it| it.state.clone()));
                 let state = Failure::contain(loaded.map_err(Failure::from))?.ok().flatten();
-                batch.answer(move || drop(reply.send(state)));
+                batch.answer(move |_| drop(reply.send(state)));
             }
             Body::TargetOf { deployment, reply } => {
                 let target = Failure::contain(tx.target_of(deployment).map_err(Failure::from))?.ok().flatten();
-                batch.answer(move || drop(reply.send(target)));
+                batch.answer(move |_| drop(reply.send(target)));
             }
             Body::Orphan { report, reply } => self.orphan(tx, batch, *report, reply)?,
             Body::Agent { row, reply } => {
                 let result = Failure::contain(tx.put_agent(&row).map_err(Failure::from))?;
                 batch.wrote |= result.is_ok();
-                batch.answer(move || drop(reply.send(result)));
+                batch.answer(move |_| reply(result));
             }
             Body::Refused { who, what, why } => self.refused(tx, batch, who, what, why)?,
             Body::SessionStarted(speaker) => self.session_started(batch, &speaker),
             Body::AgentsChanged => self.assign_anew(batch),
+            Body::Several(several) => {
+                several.into_iter().try_for_each(|message| self.take(tx, batch, message))?;
+            }
             Body::Stop(_) => {}
         }
         Ok(())
@@ -198,7 +201,13 @@ impl Inner {
         if let (Some((what, by)), Err(error)) = (operator, &result) {
             self.refused(tx, batch, by, format!("{what} {target}"), error.to_string())?;
         }
-        batch.answer(move || drop(reply.send(result)));
+        let target = target.clone();
+        batch.answer(move |targets| {
+            reply(result.map(|told| {
+                let shown = told.submitted().and_then(|_| targets.get(&target)).map(|target| target.state.clone());
+                Told { after: shown, ..told }
+            }));
+        });
         Ok(())
     }
 
@@ -217,7 +226,7 @@ impl Inner {
                 let answer = self.decide(tx, batch, target, &input, &beside)?;
                 let answer = self.keep_unknown(tx, batch, answer, &beside)?;
                 let deployment = beside.submission.map(|(deployment, _)| deployment).or(about);
-                Ok(Told { answer, deployment, existed: false })
+                Ok(Told { answer, deployment, existed: false, after: None })
             }
         }
     }
@@ -256,7 +265,7 @@ impl Inner {
         reply: Reply<Disposition>,
     ) -> Result<(), Fatal> {
         let answer = Failure::contain(self.keep_orphan(tx, batch, report))?;
-        batch.answer(move || drop(reply.send(answer)));
+        batch.answer(move |_| reply(answer));
         Ok(())
     }
 
@@ -354,7 +363,7 @@ impl Inner {
         Ok(())
     }
 
-    fn publish(&self, batch: &Batch) {
+    fn publish(&self, batch: &mut Batch) {
         if !batch.begun.is_empty() || !batch.ended.is_empty() {
             let mut live = self.published.live.write().unwrap_or_else(PoisonError::into_inner);
             live.extend(batch.begun.iter().cloned());
@@ -365,6 +374,7 @@ impl Inner {
         if let Some(newest) = batch.newest {
             self.published.committed.send_replace(newest.0);
         }
+        self.published.watchers.tell(std::mem::take(&mut batch.written));
     }
 
     /// Hands out what is due now and was not handed out before.
