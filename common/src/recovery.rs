@@ -31,7 +31,7 @@ impl Runner {
     }
 }
 
-/// What an operator may decide. `rollback` and `readmit` are declared for the wire and refused by this version.
+/// What an operator may decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DecisionKind {

@@ -87,8 +87,9 @@ fn answer(draft: &mut Draft<'_>, input: &Input) -> Result<Answer, Refusal> {
         Input::Attest { deployment, by, attestation, evidence } => {
             handlers::attest::attest(draft, *deployment, by, attestation, *evidence)
         }
-        Input::Decide { deployment, by, kind, reason, shown, evidence } => {
-            let asked = handlers::settle::Asked { by, kind: *kind, reason, shown: *shown, evidence: *evidence };
+        Input::Decide { deployment, by, kind, reason, shown, evidence, attempt } => {
+            let (kind, shown, evidence, attempt) = (*kind, *shown, *evidence, *attempt);
+            let asked = handlers::settle::Asked { by, kind, reason, shown, evidence, attempt };
             handlers::settle::settle(draft, *deployment, &asked)
         }
     }

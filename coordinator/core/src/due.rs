@@ -61,7 +61,8 @@ pub(crate) fn claim(deployment: &Deployment, attempt: &Attempt) -> Claim {
 /// An offer whose loss nobody noticed is still due: it is answered, or it lapses.
 fn offer(deployment: &Deployment, attempt: &Attempt, now: Now) -> Option<Effect> {
     let lives = attempt.lease.as_ref().is_some_and(|lease| lease::lives(lease, now));
-    let due = attempt.state == AttemptState::Offered && lives && deployment.cancel.is_none();
+    let wanted = deployment.cancel.is_none() || attempt.readmits.is_some();
+    let due = attempt.state == AttemptState::Offered && lives && wanted;
     due.then(|| Effect::Offer {
         agent: attempt.agent.clone(),
         incarnation: attempt.incarnation,

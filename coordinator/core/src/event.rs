@@ -93,6 +93,9 @@ pub enum Event {
         serving: Serving,
         /// The steps that are carried over from earlier attempts.
         carried: Vec<StepName>,
+        /// The attempt that it goes on with: its open permit moves here, its process is not started again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        readmits: Option<AttemptId>,
     },
     /// The lease's first renewal in a run.
     LeaseRenewed {

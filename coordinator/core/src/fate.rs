@@ -39,6 +39,10 @@ pub(crate) fn of(deployment: &Deployment, step: &StepSpec) -> Fate {
 
 fn after(deployment: &Deployment, attempt: &Attempt, step: &StepSpec, run: &StepRun, before: Fate) -> Fate {
     if let Some(record) = settled(deployment, attempt, &step.name) {
+        // Its process went on: the attempt after it tells.
+        if record.kind == DecisionKind::Readmit {
+            return before;
+        }
         return match record.target {
             OperationState::Applied => Fate::Applied(record.observed.clone().or(step.revision.clone())),
             OperationState::NotApplied => Fate::NotApplied,

@@ -238,6 +238,8 @@ pub enum Input {
         shown: EvidenceSequence,
         /// The identity of the evidence, for a note. Drawn by the caller.
         evidence: EvidenceId,
+        /// The identity of the attempt, should the decision lease one at once. Drawn by the caller.
+        attempt: AttemptId,
     },
 }
 

@@ -83,7 +83,8 @@ pub(crate) fn runner(state: &TargetState, deployment: &Deployment) -> RunnerKnow
             let unknown = start(Runner::Unknown, "nothing was heard that proves it out");
             let Some(attempt) = deployment.attempts.last() else { return unknown };
             let weigh = |known, evidence| weigh_runner(state, deployment, attempt, known, evidence);
-            deployment.evidence.iter().fold(unknown, weigh)
+            let since = deployment.weighed_before(attempt);
+            deployment.evidence.iter().filter(|evidence| evidence.sequence > since).fold(unknown, weigh)
         }
         DeploymentState::Queued
         | DeploymentState::Active
@@ -130,7 +131,7 @@ fn weigh_runner(
                 }
             }
         }
-        EvidenceBody::LateReport { report, .. } if is_own(attempt, &evidence.body) => {
+        EvidenceBody::LateReport { report, .. } if is_own(deployment, attempt, &evidence.body) => {
             match late_end(report, &step.name) {
                 Some(StepEnd::NotStarted) => {
                     told(Runner::Stopped, format!("its journal has a tombstone for step {}", step.name), false, true)
@@ -144,7 +145,7 @@ fn weigh_runner(
             }
         }
         EvidenceBody::JournalWord { incarnation, attempt: about, runner, .. }
-            if *about == attempt.id && *incarnation == attempt.incarnation =>
+            if deployment.is_of(attempt, *about) && *incarnation == attempt.incarnation =>
         {
             match runner {
                 Runner::StillRunning => told(*runner, "its journal says that it still runs".to_owned(), false, false),
@@ -164,11 +165,11 @@ fn weigh_runner(
     }
 }
 
-/// A late report of the attempt's own journal under its own fence.
-fn is_own(attempt: &Attempt, body: &EvidenceBody) -> bool {
+/// A late report of the attempt's own journal under its own fence, or under that of the attempt whose process it went on with.
+fn is_own(deployment: &Deployment, attempt: &Attempt, body: &EvidenceBody) -> bool {
     let EvidenceBody::LateReport { claim, agent, incarnation, filed, .. } = body else { return false };
     let late = matches!(filed, FiledReason::LeaseExpired | FiledReason::SupersededFence);
-    late && claim.attempt == attempt.id && agent == &attempt.agent && *incarnation == attempt.incarnation
+    late && deployment.is_of(attempt, claim.attempt) && agent == &attempt.agent && *incarnation == attempt.incarnation
 }
 
 fn late_end(report: &Report, name: &StepName) -> Option<StepEnd> {
@@ -196,11 +197,28 @@ pub(crate) fn step(state: &TargetState, deployment: &Deployment, step: &StepSpec
     let because = because.to_owned();
     let start = StepKnown { state: told, because, observed: None, active: None, evidence: Vec::new(), attested: false };
     let Some(attempt) = deployment.attempts.last() else { return start };
-    deployment.evidence.iter().fold(start, |known, evidence| weigh_step(state, attempt, step, known, evidence))
+    let weigh = |known, evidence| weigh_step(state, deployment, attempt, step, known, evidence);
+    deployment.evidence.iter().fold(start, weigh)
+}
+
+/// Whether the attempt's own journal has told, too late, how that step ended.
+pub(crate) fn told_end(deployment: &Deployment, attempt: &Attempt, step: &StepName) -> bool {
+    deployment.evidence.iter().any(|evidence| match &evidence.body {
+        EvidenceBody::LateReport { report, .. } => {
+            is_own(deployment, attempt, &evidence.body) && late_end(report, step).is_some()
+        }
+        EvidenceBody::Attested { .. }
+        | EvidenceBody::Inspection { .. }
+        | EvidenceBody::FencedOff { .. }
+        | EvidenceBody::InquiryFailed { .. }
+        | EvidenceBody::JournalWord { .. }
+        | EvidenceBody::Note { .. } => false,
+    })
 }
 
 fn weigh_step(
     state: &TargetState,
+    deployment: &Deployment,
     attempt: &Attempt,
     step: &StepSpec,
     known: StepKnown,
@@ -237,7 +255,8 @@ fn weigh_step(
             attested: true,
         },
         EvidenceBody::LateReport { report, .. }
-            if is_own(attempt, &evidence.body) && late_end(report, &step.name) == Some(StepEnd::NotStarted) =>
+            if is_own(deployment, attempt, &evidence.body)
+                && late_end(report, &step.name) == Some(StepEnd::NotStarted) =>
         {
             StepKnown {
                 state: OperationState::NotApplied,
@@ -249,7 +268,7 @@ fn weigh_step(
             }
         }
         EvidenceBody::LateReport { report, .. }
-            if is_own(attempt, &evidence.body)
+            if is_own(deployment, attempt, &evidence.body)
                 && known.attested
                 && late_end(report, &step.name) == Some(StepEnd::Applied)
                 && known.state != OperationState::Applied =>

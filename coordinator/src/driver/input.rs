@@ -114,7 +114,8 @@ impl Inner {
                 Input::Attest { deployment, by, attestation, evidence: self.draw.evidence() }
             }
             Asked::Decide { deployment, by, kind, reason, shown } => {
-                Input::Decide { deployment, by, kind, reason, shown, evidence: self.draw.evidence() }
+                let (evidence, attempt) = (self.draw.evidence(), self.draw.attempt());
+                Input::Decide { deployment, by, kind, reason, shown, evidence, attempt }
             }
         };
         Ok(Prepared::Decide(Box::new((input, beside))))

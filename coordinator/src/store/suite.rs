@@ -402,6 +402,7 @@ pub(crate) fn a_fence_that_does_not_grow_is_refused(factory: &impl Factory) {
         run: Run(1),
         serving: Serving(1),
         carried: Vec::new(),
+        readmits: None,
     };
     let forged = world.forge(lease, Some(deployment));
     is_wall(world.write_forged(&mut tx, &forged), "fences only grow");

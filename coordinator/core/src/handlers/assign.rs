@@ -40,6 +40,7 @@ pub(crate) fn assign(draft: &mut Draft<'_>, candidates: &[Candidate], attempt: A
         run: now.run,
         serving: now.serving,
         carried: fate::applied(deployment),
+        readmits: None,
     };
     draft.record(event);
     Ok(Answer::Done)
