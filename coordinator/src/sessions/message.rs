@@ -46,7 +46,15 @@ fn offer(state: &TargetState, claim: Claim) -> Option<v1::Offer> {
         resources: state.spec.resources.iter().map(resource_to_wire).collect(),
         carried: carried.map(|step| step.name.to_string()).collect(),
         cancel_grace: Some(duration_to_wire(deployment.spec.cancel_grace)),
+        goes_on: goes_on(deployment, attempt),
     })
+}
+
+fn goes_on(deployment: &Deployment, attempt: &Attempt) -> Option<v1::GoesOn> {
+    attempt.readmits?;
+    let earlier = deployment.lineage(attempt).skip(1);
+    let attempts = earlier.map(|earlier| earlier.id.to_string()).collect();
+    Some(v1::GoesOn { attempts, step: attempt.open_permit()?.name.to_string() })
 }
 
 /// The steps with the revision that each should find: the file's pin, else what an earlier step of the same deployment
