@@ -22,6 +22,9 @@ pub struct TargetSpec {
     pub agents: BTreeMap<String, String>,
     /// Who decides when contact was lost.
     pub policy: Policy,
+    /// How long the policy waits before it moves. `None`: ten lengths of the deployment's lease.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patience: Option<Millis>,
     /// Its resources, in file order. Never empty.
     pub resources: Vec<ResourceSpec>,
 }
@@ -90,6 +93,9 @@ pub struct DeploymentSpec {
     pub cancel_grace: Millis,
     /// Limits for attempts that follow by themselves.
     pub retry: RetrySpec,
+    /// Who decides when contact was lost, where it is to be stricter than the target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Policy>,
 }
 
 /// Limits for attempts that follow by themselves: only after attempts that changed nothing, or nothing that may not

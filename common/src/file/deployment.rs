@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use crate::code::Code;
 use crate::file::inputs::{Input, Inputs};
-use crate::file::later;
 use crate::file::reader::{Fields, Item, Place, Reader, shown};
 use crate::file::step::Step;
 use crate::file::target::TOP_KEYS as TARGET_KEYS;
 use crate::file::tree::{self, Node};
 use crate::file::{Errors, SCHEMA, text};
+use crate::file::{later, reconcile};
 use crate::id::TargetName;
+use crate::recovery::Policy;
 use crate::spec::RetrySpec;
 use crate::time::Millis;
 
@@ -36,6 +37,8 @@ pub struct DeploymentFile {
     pub(super) lease_ttl: Millis,
     pub(super) cancel_grace: Millis,
     pub(super) retry: RetrySpec,
+    // Stricter than the target, or as it is.
+    pub(super) policy: Option<Policy>,
     pub(super) steps: Vec<Step>,
 }
 
@@ -80,10 +83,10 @@ impl DeploymentFile {
         let retry = retry(reader, fields.get("retry"));
         later::verify(reader, fields.get("verify"));
         later::rollback(reader, fields.get("rollback"));
-        later::reconcile(reader, fields.get("reconcile"));
+        let policy = reconcile::of_deployment(reader, fields.get("reconcile"));
         later::order(reader, fields.get("order"));
         let steps = steps(reader, &fields, &inputs)?;
-        Some(Self { text: text.to_owned(), target, inputs, lease_ttl, cancel_grace, retry, steps })
+        Some(Self { text: text.to_owned(), target, inputs, lease_ttl, cancel_grace, retry, policy, steps })
     }
 }
 

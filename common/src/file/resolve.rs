@@ -49,6 +49,7 @@ impl DeploymentFile {
             steps,
             cancel_grace: self.cancel_grace,
             retry: self.retry,
+            policy: self.policy,
         });
         self.done(reader, spec)
     }

@@ -6,7 +6,7 @@ use crate::code::Code;
 use crate::file::deployment::{TOP_KEYS as DEPLOYMENT_KEYS, open};
 use crate::file::reader::{Fields, Item, Place, Reader, shown};
 use crate::file::tree::{self, Node};
-use crate::file::{Errors, field, later, text};
+use crate::file::{Errors, field, later, reconcile, text};
 use crate::spec::{Reach, ResourceAdapter, ResourceSpec, TargetSpec};
 
 /// The keys at the top of the file.
@@ -47,12 +47,12 @@ fn target(reader: &mut Reader, root: &Node) -> Option<TargetSpec> {
     let fields = open(reader, root, &TOP_KEYS)?;
     let name = reader.required(&fields, "name").and_then(|item| reader.parsed(&item));
     let agents = reader.required(&fields, "agents").and_then(|item| labels(reader, &item));
-    let policy = later::reconcile(reader, fields.get("reconcile"));
+    let (policy, patience) = reconcile::of_target(reader, fields.get("reconcile"));
     later::queue(reader, fields.get("queue"));
     later::approval(reader, fields.get("approval"));
     later::order(reader, fields.get("order"));
     let resources = resources(reader, &fields);
-    Some(TargetSpec { name: name?.value, agents: agents?, policy, resources: resources? })
+    Some(TargetSpec { name: name?.value, agents: agents?, policy, patience, resources: resources? })
 }
 
 /// The label selector. An empty one would choose every agent, so it is refused.

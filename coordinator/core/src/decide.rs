@@ -40,6 +40,7 @@ fn undeclared(input: &Input) -> Result<Decision, Refusal> {
         | Input::Cancel { .. }
         | Input::Inspect { .. }
         | Input::FenceOff { .. }
+        | Input::Recover { .. }
         | Input::Attest { .. }
         | Input::Decide { .. } => Err(Refusal::NotDeclared),
     }
@@ -80,6 +81,10 @@ fn answer(draft: &mut Draft<'_>, input: &Input) -> Result<Answer, Refusal> {
         }
         Input::FenceOff { deployment, by, id, reachable } => {
             handlers::inquire::fence_off(draft, *deployment, by, *id, reachable)
+        }
+        Input::Recover { inquiry, evidence, attempt, reachable } => {
+            let (inquiry, evidence, attempt) = (*inquiry, *evidence, *attempt);
+            Ok(handlers::recover::recover(draft, &handlers::recover::Drawn { inquiry, evidence, attempt, reachable }))
         }
         Input::InquiryAnswered { speaker, inquiry, finding, evidence } => {
             Ok(handlers::finding::found(draft, speaker, *inquiry, finding, *evidence))

@@ -7,6 +7,7 @@ use holdfast_common::time::Serving;
 use crate::decision::Effect;
 use crate::input::Now;
 use crate::lease;
+use crate::policy;
 use crate::state::{Attempt, AttemptState, Deployment, DeploymentState, EvidenceBody, StepState, TargetState};
 
 /// Everything that should be under way now. The caller sends what is new; what it has sent and is still here stays due.
@@ -15,6 +16,7 @@ pub fn due(state: &TargetState, now: Now) -> Vec<Effect> {
     let mut effects = Vec::new();
     if let Some(deployment) = &state.current {
         effects.extend(assignment(deployment, now));
+        effects.extend(recovery(state, deployment, now));
         if let Some(attempt) = deployment.attempts.last() {
             effects.extend(offer(deployment, attempt, now));
             effects.extend(cancel(deployment, attempt));
@@ -29,7 +31,10 @@ pub fn due(state: &TargetState, now: Now) -> Vec<Effect> {
 #[must_use]
 pub fn next_wakeup(state: &TargetState, now: Now) -> Option<Serving> {
     let deployment = state.current.as_ref()?;
-    let Some(attempt) = deployment.live() else { return deployment.not_before };
+    let Some(attempt) = deployment.live() else {
+        let policy = deployment.policy_at.filter(|at| *at > now.serving);
+        return deployment.not_before.into_iter().chain(policy).min();
+    };
     let lapse = attempt.lease.as_ref().map(|lease| lease::lapses_at(lease, now.lease_margin));
     let deadlines = attempt.steps.iter().filter(|step| runs(step.state) && !step.over_deadline);
     deadlines.filter_map(|step| step.deadline).chain(lapse).min()
@@ -52,6 +57,10 @@ pub(crate) fn is_assignable(deployment: &Deployment, now: Now) -> bool {
 
 fn assignment(deployment: &Deployment, now: Now) -> Option<Effect> {
     is_assignable(deployment, now).then_some(Effect::Assign { deployment: deployment.id })
+}
+
+fn recovery(state: &TargetState, deployment: &Deployment, now: Now) -> Option<Effect> {
+    policy::is_due(state, deployment, now).then_some(Effect::Recover { deployment: deployment.id })
 }
 
 pub(crate) fn claim(deployment: &Deployment, attempt: &Attempt) -> Claim {

@@ -196,6 +196,16 @@ pub enum Event {
         state: DeploymentState,
         /// One sentence that claims no more than the recorded facts.
         because: String,
+        /// When the policy may move, in serving time, where it acts at all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        policy_at: Option<Serving>,
+    },
+    /// The policy moves at another instant than it was to.
+    PolicyScheduled {
+        /// The deployment.
+        deployment: DeploymentId,
+        /// When, in serving time.
+        at: Serving,
     },
     /// A person or policy decided.
     Decided {

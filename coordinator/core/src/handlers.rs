@@ -10,6 +10,7 @@ pub(crate) mod inquire;
 pub(crate) mod journal;
 pub(crate) mod offer;
 pub(crate) mod permit;
+pub(crate) mod recover;
 pub(crate) mod report;
 pub(crate) mod settle;
 pub(crate) mod submit;

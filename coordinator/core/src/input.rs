@@ -202,6 +202,17 @@ pub enum Input {
         /// Agents that reach the resource now, by name.
         reachable: Vec<AgentName>,
     },
+    /// The policy may make its next move.
+    Recover {
+        /// The identity of its inquiry, should there be one. Drawn by the caller.
+        inquiry: EvidenceId,
+        /// The identity of the evidence, should there be one. Drawn by the caller.
+        evidence: EvidenceId,
+        /// The identity of the attempt, should the decision lease one at once. Drawn by the caller.
+        attempt: AttemptId,
+        /// Agents that reach the resource in question now, by name.
+        reachable: Vec<AgentName>,
+    },
     /// An agent answered an inquiry.
     InquiryAnswered {
         /// Who.

@@ -45,6 +45,8 @@ pub struct Checklist {
     pub runner_evidence: Vec<EvidenceId>,
     /// Whether it rests on a person's attestation.
     pub runner_attested: bool,
+    /// Whether it rests on the report of the attempt's own agent, which the target trusts.
+    pub trusted: bool,
     /// 2: the steps in question, each as far as it is known. Empty where no step is.
     pub steps: Vec<OpenStep>,
     /// 3: what the two mean together, in one sentence.
@@ -128,6 +130,7 @@ pub fn open_decisions(state: &TargetState, deployment: &Deployment) -> Checklist
         runner_because: runner.because,
         runner_evidence: runner.evidence,
         runner_attested: runner.attested,
+        trusted: runner.trusted,
     }
 }
 

@@ -7,6 +7,7 @@
 //! its own journal: ended, in a late report or at hello   stopped, where the effect can't outlive the process
 //! a person: stopped                                      as attested, but not against "still running"
 //! a person: host gone                                    as attested, until the journal says that it still runs
+//! its own report of the end, where the target trusts it  stopped, as trusted
 //! its own journal: still running                         still running
 //! else                                                   unknown
 //!
@@ -15,6 +16,7 @@
 //!   of the resource that was read before
 //! a person's reading                                     as attested, until its own journal says otherwise
 //! its own journal: a tombstone                           not applied
+//! its own report of the end, where the target trusts it  as reported
 //! anything else, age included                            nothing
 //! ```
 
@@ -28,6 +30,7 @@ use holdfast_common::spec::StepSpec;
 use crate::authority;
 use crate::bugs::{self, Bug};
 use crate::fate::{self, Fate};
+use crate::policy;
 use crate::state::{Attempt, Deployment, DeploymentState, Evidence, EvidenceBody, TargetState};
 
 /// What is known of the runner, and by what.
@@ -37,6 +40,7 @@ pub(crate) struct RunnerKnown {
     pub(crate) because: String,
     pub(crate) evidence: Vec<EvidenceId>,
     pub(crate) attested: bool,
+    pub(crate) trusted: bool,
     for_good: bool,
 }
 
@@ -74,6 +78,7 @@ pub(crate) fn runner(state: &TargetState, deployment: &Deployment) -> RunnerKnow
         because: because.to_owned(),
         evidence: Vec::new(),
         attested: false,
+        trusted: false,
         for_good: false,
     };
     match deployment.state {
@@ -111,6 +116,7 @@ fn weigh_runner(
         because,
         evidence: vec![evidence.id],
         attested,
+        trusted: false,
         for_good,
     };
     match &evidence.body {
@@ -138,6 +144,12 @@ fn weigh_runner(
                 }
                 Some(StepEnd::Applied | StepEnd::Failed { .. } | StepEnd::Stopped { .. }) if !outlives => {
                     told(Runner::Stopped, format!("its journal says that step {} ended", step.name), false, true)
+                }
+                Some(StepEnd::Applied | StepEnd::Failed { .. } | StepEnd::Stopped { .. })
+                    if policy::trusts(state, deployment, attempt) =>
+                {
+                    let because = format!("its own agent reports that step {} ended", step.name);
+                    RunnerKnown { trusted: true, ..told(Runner::Stopped, because, false, false) }
                 }
                 Some(StepEnd::Applied | StepEnd::Failed { .. } | StepEnd::Stopped { .. } | StepEnd::Unknown) | None => {
                     known
@@ -199,6 +211,47 @@ pub(crate) fn step(state: &TargetState, deployment: &Deployment, step: &StepSpec
     let Some(attempt) = deployment.attempts.last() else { return start };
     let weigh = |known, evidence| weigh_step(state, deployment, attempt, step, known, evidence);
     deployment.evidence.iter().fold(start, weigh)
+}
+
+/// What a trusted report says of the step's effect.
+fn trusted_state(end: StepEnd) -> Option<OperationState> {
+    match end {
+        StepEnd::Applied => Some(OperationState::Applied),
+        StepEnd::Failed { maybe_partial: true, .. } | StepEnd::Stopped { maybe_partial: true } => {
+            Some(OperationState::Partial)
+        }
+        StepEnd::Failed { maybe_partial: false, .. } | StepEnd::Stopped { maybe_partial: false } => {
+            Some(OperationState::NotApplied)
+        }
+        StepEnd::NotStarted => Some(OperationState::NotApplied),
+        StepEnd::Unknown => None,
+    }
+}
+
+fn observed(report: &Report) -> Option<Revision> {
+    match &report.body {
+        ReportBody::StepEnded { observed, .. } => observed.clone(),
+        ReportBody::StepStarted { .. }
+        | ReportBody::AttemptEnded { .. }
+        | ReportBody::CancelReceived
+        | ReportBody::CancelActed { .. } => None,
+    }
+}
+
+/// Whether the step was read since the last attempt's runner was out.
+pub(crate) fn was_read(deployment: &Deployment, step: &StepName) -> bool {
+    let last = deployment.attempts.last().map(|attempt| attempt.id);
+    deployment.evidence.iter().any(|evidence| match &evidence.body {
+        EvidenceBody::Inspection { attempt, after_runner_out, step: of, .. } => {
+            *attempt == last && *after_runner_out && of == step
+        }
+        EvidenceBody::LateReport { .. }
+        | EvidenceBody::Attested { .. }
+        | EvidenceBody::FencedOff { .. }
+        | EvidenceBody::InquiryFailed { .. }
+        | EvidenceBody::JournalWord { .. }
+        | EvidenceBody::Note { .. } => false,
+    })
 }
 
 /// Whether the attempt's own journal has told, too late, how that step ended.
@@ -265,6 +318,23 @@ fn weigh_step(
                 active: None,
                 evidence: ids,
                 attested: false,
+            }
+        }
+        EvidenceBody::LateReport { report, .. }
+            if is_own(deployment, attempt, &evidence.body)
+                && !known.attested
+                && policy::trusts(state, deployment, attempt) =>
+        {
+            match late_end(report, &step.name).and_then(trusted_state) {
+                Some(state) => StepKnown {
+                    state,
+                    because: "as its own agent reports, which this target trusts".to_owned(),
+                    observed: observed(report),
+                    active: None,
+                    evidence: ids,
+                    attested: false,
+                },
+                None => known,
             }
         }
         EvidenceBody::LateReport { report, .. }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::recovery::Policy;
 use crate::spec::{RetryClass, StepEffect};
 use crate::time::Millis;
 
@@ -115,9 +116,6 @@ fn what_this_version_cannot_honour_is_refused_by_its_code_and_named() {
             "rollback",
         ),
         ("[[rollback.step]]\nname = \"x\"", "6:3", "rollback"),
-        ("[reconcile]\npolicy = \"when-proven\"", "7:1", "reconcile.policy"),
-        ("[reconcile]\npolicy = \"trust-report\"", "7:1", "reconcile.policy"),
-        ("[reconcile]\npatience = \"5m\"", "7:1", "reconcile.patience"),
         ("[retry]\ntransient_exit_codes = [75]", "7:1", "retry.transient_exit_codes"),
         ("data = \"expand\"", "6:1", "step[0].data"),
         ("data = \"destructive\"", "6:1", "step[0].data"),
@@ -130,6 +128,16 @@ fn what_this_version_cannot_honour_is_refused_by_its_code_and_named() {
     is(only(&refusal(order)), Code::NotSupported, "2:1", "order", "");
     let harmless = "data = \"none\"\n[reconcile]\npolicy = \"manual\"\n[retry]\ntransient_exit_codes = []\n";
     resolve(&step(harmless), &[]).expect("asks for nothing more than this version does");
+}
+
+#[test]
+fn a_deployment_names_a_policy_and_leaves_patience_to_its_target() {
+    let policy = |keys: &str| resolve(&step(keys), &[]).expect("valid").policy;
+    assert_eq!(policy(""), None);
+    assert_eq!(policy("[reconcile]\npolicy = \"manual\""), Some(Policy::Manual));
+    assert_eq!(policy("[reconcile]\npolicy = \"when-proven\""), Some(Policy::WhenProven));
+    let errors = refusal(&step("[reconcile]\npatience = \"5m\""));
+    is(only(&errors), Code::UnknownKey, "7:1", "reconcile.patience", "");
 }
 
 #[test]

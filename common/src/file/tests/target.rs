@@ -18,7 +18,7 @@ fn changed(from: &str, to: &str) -> String {
 #[test]
 fn a_target_is_read_with_its_defaults() {
     let shop = target(TARGET);
-    assert_eq!((shop.name.as_str(), shop.policy), ("shop@prod", Policy::Manual));
+    assert_eq!((shop.name.as_str(), shop.policy), ("shop@prod", Policy::WhenProven));
     assert_eq!(shop.agents, given(&[("role", "shop")]));
     assert_eq!(shop.resources[0].adapter, ResourceAdapter::Release { root: "/srv/shop".to_owned(), retain: 5 });
     let cache = &target(TWO_RESOURCES).resources[1];
@@ -63,16 +63,18 @@ fn what_is_wrong_is_told_with_its_place() {
         ("[[resource]]", "approval.people = 2\n[[resource]]", Code::NotSupported, "5:10", "approval.people"),
         (
             "[[resource]]",
-            "reconcile.policy = \"when-proven\"\n[[resource]]",
-            Code::NotSupported,
-            "5:11",
-            "reconcile.policy",
+            "reconcile = { policy = \"manual\", patience = \"5m\" }\n[[resource]]",
+            Code::InvalidValue,
+            "5:34",
+            "reconcile.patience",
         ),
     ] {
         is(only(&refused(&changed(from, to))), code, place, key, "");
     }
-    let harmless =
-        changed("[[resource]]", "queue = \"fifo\"\napproval.people = 0\nreconcile.policy = \"manual\"\n[[resource]]");
+    let harmless = changed(
+        "[[resource]]",
+        "queue = \"fifo\"\napproval.people = 0\nreconcile.policy = \"when-proven\"\n[[resource]]",
+    );
     assert_eq!(target(&harmless), target(TARGET));
 }
 

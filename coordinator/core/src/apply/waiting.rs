@@ -40,6 +40,7 @@ pub(super) fn submitted(
         state: DeploymentState::Queued,
         waiting: Some(ahead.map_or(Waiting::Assignment, |holder| Waiting::Reservation { holder })),
         not_before: None,
+        policy_at: None,
         reserved_at: None,
         expected: BTreeMap::new(),
         attempts: Vec::new(),
@@ -98,7 +99,12 @@ pub(super) fn waits(
     Ok(())
 }
 
-pub(super) fn moved(state: &mut TargetState, id: DeploymentId, to: DeploymentState) -> Result<(), &'static str> {
+pub(super) fn moved(
+    state: &mut TargetState,
+    id: DeploymentId,
+    to: DeploymentState,
+    policy_at: Option<Serving>,
+) -> Result<(), &'static str> {
     let deployment = state.current.as_mut().filter(|d| d.id == id).ok_or("the deployment is not the current one")?;
     if to.is_terminal() {
         return Err("a deployment does not move to its end, it ends");
@@ -112,6 +118,16 @@ pub(super) fn moved(state: &mut TargetState, id: DeploymentId, to: DeploymentSta
     deployment.state = to;
     deployment.waiting = None;
     deployment.not_before = None;
+    deployment.policy_at = policy_at;
+    Ok(())
+}
+
+pub(super) fn scheduled(state: &mut TargetState, id: DeploymentId, at: Serving) -> Result<(), &'static str> {
+    let deployment = state.current.as_mut().filter(|d| d.id == id).ok_or("the deployment is not the current one")?;
+    if !matches!(deployment.state, DeploymentState::Uncertain | DeploymentState::Held) {
+        return Err("there is nothing for a policy to do");
+    }
+    deployment.policy_at = Some(at);
     Ok(())
 }
 

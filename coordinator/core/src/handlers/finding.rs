@@ -8,6 +8,7 @@ use crate::draft::Draft;
 use crate::event::Event;
 use crate::handlers::report::keep;
 use crate::input::{Finding, Speaker};
+use crate::policy;
 use crate::reservation;
 use crate::state::{EvidenceBody, Inquiry, InquiryKind, ResourceKnowledge, Waiting};
 use crate::weigh;
@@ -51,6 +52,7 @@ pub(crate) fn found(
             fail(draft, deployment, &inquiry, "answered with a raise where a look was asked for", evidence);
         }
     }
+    policy::answered(draft, deployment);
     Answer::Done
 }
 

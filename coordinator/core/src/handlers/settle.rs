@@ -12,6 +12,7 @@ use crate::event::Event;
 use crate::explain;
 use crate::handlers::report::keep;
 use crate::open_decisions::{Checklist, open_decisions};
+use crate::policy;
 use crate::refusal::Refusal;
 use crate::reservation::{self, End};
 use crate::state::{
@@ -74,6 +75,7 @@ fn record(draft: &Draft<'_>, deployment: &Deployment, asked: &Asked<'_>, checkli
         attested: checklist.runner_attested
             || step.is_some_and(|step| step.attested)
             || asked.kind == DecisionKind::Abandon,
+        trusted: checklist.trusted,
     }
 }
 
@@ -93,7 +95,7 @@ fn follow(draft: &mut Draft<'_>, id: DeploymentId, asked: &Asked<'_>) -> Result<
     }
     if asked.kind == DecisionKind::Retry {
         let because = format!("{by} decided on a new attempt");
-        draft.record(Event::DeploymentMoved { deployment: id, state: DeploymentState::Active, because });
+        draft.record(policy::moved(draft, id, DeploymentState::Active, because));
         draft.record(Event::Waits { deployment: id, why: Waiting::Assignment, not_before: None });
         return Ok(());
     }
@@ -117,7 +119,7 @@ fn readmit(draft: &mut Draft<'_>, id: DeploymentId, asked: &Asked<'_>) -> Result
     let now = draft.now;
     let fence = authority::next_fence(draft.state(), now.epoch).ok_or(Refusal::FenceExhausted)?;
     let because = format!("{} decided that the running process goes on under a new fence", asked.by);
-    draft.record(Event::DeploymentMoved { deployment: id, state: DeploymentState::Active, because });
+    draft.record(policy::moved(draft, id, DeploymentState::Active, because));
     let Some((deployment, last)) = draft.current().and_then(|current| Some((current, current.attempts.last()?))) else {
         return Ok(());
     };

@@ -35,6 +35,9 @@ pub struct Deployment {
     pub waiting: Option<Waiting>,
     /// No new attempt before this instant.
     pub not_before: Option<Serving>,
+    /// When the policy may move, in serving time, while it is uncertain or held and the policy acts at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy_at: Option<Serving>,
     /// When it took the reservation.
     pub reserved_at: Option<Wall>,
     /// The revision recorded for each resource when it took the reservation.

@@ -97,6 +97,7 @@ rows! {
         Effect::Offer { .. } => "offer",
         Effect::Cancel { .. } => "cancel",
         Effect::Inquire { .. } => "inquire",
+        Effect::Recover { .. } => "recover",
     }
     fn disposition_name(Disposition) const DISPOSITIONS {
         Disposition::Accepted => "accepted",
@@ -121,6 +122,7 @@ rows! {
         Event::CancelAfterEnd { .. } => "cancel_after_end",
         Event::DeadlinePassed { .. } => "deadline_passed",
         Event::DeploymentMoved { .. } => "deployment_moved",
+        Event::PolicyScheduled { .. } => "policy_scheduled",
         Event::Decided { .. } => "decided",
         Event::DeploymentEnded { .. } => "deployment_ended",
         Event::RevisionRecorded { .. } => "revision_recorded",

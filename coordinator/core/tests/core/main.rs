@@ -14,3 +14,4 @@ mod world;
 mod decisions;
 #[cfg(feature = "bugs")]
 mod faults;
+mod recovery;

@@ -26,7 +26,7 @@ impl World {
     }
 
     /// Inquiries and evidence draw from one well; a raise keeps its inquiry's identity for its evidence.
-    fn draw_inquiry(&self) -> holdfast_common::id::EvidenceId {
+    pub fn draw_inquiry(&self) -> holdfast_common::id::EvidenceId {
         evidence_id(1_000_000 + self.evidence + 1)
     }
 

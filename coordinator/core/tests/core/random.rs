@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use holdfast_common::id::DeploymentId;
 use holdfast_common::outcome::FailureClass;
+use holdfast_common::recovery::Policy;
 use holdfast_common::report::{DeclineReason, Report, ReportBody, ReportSequence};
 use holdfast_common::spec::*;
 use holdfast_common::time::{Millis, Wall};
@@ -96,7 +97,11 @@ pub fn run(first: u64, of: u64, sequences: u64) -> Result<BTreeMap<Row, u64>, St
 pub fn sequence(seed: u64, trace: bool) {
     let mut draw = Draw(seed.wrapping_mul(0x5851_f42d_4c95_7f2d) ^ 0x1405);
     let reach = |draw: &mut Draw| draw.pick(&[Reach::Host, Reach::Shared]);
-    let specs = vec![site(reach(&mut draw)), shop(reach(&mut draw))];
+    let mut specs = vec![site(reach(&mut draw)), shop(reach(&mut draw))];
+    for spec in &mut specs {
+        spec.policy = draw.pick(&[Policy::Manual, Policy::WhenProven, Policy::TrustReport]);
+        spec.patience = draw.one_in(2).then_some(Millis(300));
+    }
     let mut world = World::new(specs, 3, false);
     world.trace = trace;
     if seed % 500 == 7 {

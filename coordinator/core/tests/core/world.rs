@@ -90,6 +90,7 @@ mod bare {
                 state,
                 waiting,
                 not_before,
+                policy_at,
                 reserved_at,
                 expected,
                 attempts,
@@ -99,7 +100,7 @@ mod bare {
                 decisions,
                 ended,
             } = self.0;
-            let place = (id, state, waiting, not_before, reserved_at, expected);
+            let place = (id, state, waiting, not_before, policy_at, reserved_at, expected);
             (place, attempts, cancel, evidence, inquiries, decisions, ended).serialize(to)
         }
     }
@@ -617,6 +618,7 @@ impl World {
             match effect {
                 Effect::Assign { .. } if assign => self.assign(target, &[]),
                 Effect::Assign { .. } => {}
+                Effect::Recover { .. } => self.recover(target),
                 Effect::Offer { agent, incarnation, claim } => {
                     let agent = self.agent(&agent);
                     if self.agents[agent].incarnation_id() == incarnation {
@@ -637,6 +639,14 @@ impl World {
                 }
             }
         }
+    }
+
+    /// The policy makes its next move.
+    pub fn recover(&mut self, target: usize) {
+        let (inquiry, evidence) = (self.draw_inquiry(), self.draw_evidence());
+        let (attempt, reachable) = (attempt_id(self.attempts + 1), self.reachable());
+        let input = Input::Recover { inquiry, evidence, attempt, reachable };
+        self.feed(target, &input).expect("a policy is never refused");
     }
 
     pub fn agent(&self, name: &AgentName) -> usize {
