@@ -94,6 +94,7 @@ fn points(event: &Event) -> Option<(CrashPoint, CrashPoint)> {
         | Event::AttemptEnded { .. }
         | Event::DeadlinePassed { .. }
         | Event::DeploymentMoved { .. }
+        | Event::PolicyScheduled { .. }
         | Event::DeploymentEnded { .. }
         | Event::RevisionRecorded { .. } => None,
     }

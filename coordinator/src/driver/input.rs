@@ -45,7 +45,7 @@ impl Draw {
         AttemptId(Builder::from_random_bytes(self.bytes()).into_uuid())
     }
 
-    fn evidence(&mut self) -> EvidenceId {
+    pub(super) fn evidence(&mut self) -> EvidenceId {
         EvidenceId(Builder::from_random_bytes(self.bytes()).into_uuid())
     }
 
@@ -152,7 +152,7 @@ impl Inner {
         Ok(tx.past_deployment(target, id)?)
     }
 
-    fn reachable(
+    pub(super) fn reachable(
         &mut self,
         tx: &mut impl Transaction,
         target: &TargetName,

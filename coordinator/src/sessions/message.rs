@@ -14,7 +14,7 @@ use holdfast_proto::v1::connect_response::Message;
 /// The message for an effect; `None` where the state no longer has what it is about, or where it is not sent.
 pub(super) fn of(state: &TargetState, effect: &Effect) -> Option<Message> {
     match effect {
-        Effect::Assign { .. } => None,
+        Effect::Assign { .. } | Effect::Recover { .. } => None,
         Effect::Offer { claim, .. } => offer(state, *claim).map(Message::Offer),
         Effect::Cancel { claim, .. } => cancel(state, *claim).map(Message::Cancel),
         Effect::Inquire { inquiry, resource, deployment, step, kind, .. } => {

@@ -28,6 +28,7 @@ fn target() -> TargetSpec {
         name: TargetName::new("shop@prod").unwrap(),
         agents: [("role".to_owned(), "shop".to_owned())].into(),
         policy: Policy::Manual,
+        patience: None,
         resources: vec![
             resource("site", Reach::Host, ResourceAdapter::Release { root: "/srv/shop".to_owned(), retain: 2 }),
             resource("db", Reach::Shared, ResourceAdapter::Command { inspect: None, outlives: true }),

@@ -104,6 +104,7 @@ pub(crate) fn target_spec(name: &str, root: &str) -> TargetSpec {
         name: target_name(name),
         agents: BTreeMap::from([("role".to_owned(), "shop".to_owned())]),
         policy: Policy::Manual,
+        patience: None,
         resources: vec![ResourceSpec {
             name: ResourceName::new("site").unwrap(),
             reach: Reach::Host,
@@ -131,6 +132,7 @@ pub(crate) fn deployment_spec(name: &str) -> DeploymentSpec {
         steps: vec![step],
         cancel_grace: Millis::from_secs(1),
         retry: RetrySpec { max_attempts: 3, backoff_initial: Millis::from_secs(1), backoff_max: Millis::from_secs(5) },
+        policy: None,
     }
 }
 

@@ -15,6 +15,7 @@ mod hostile_coordinator;
 mod main_job;
 mod messages;
 mod reconnect;
+mod recovery;
 mod restart;
 mod support;
 

@@ -83,7 +83,7 @@ impl Walk {
             match effect {
                 Effect::Offer { claim, .. } => self.claims.push(claim),
                 Effect::Inquire { inquiry, kind, .. } => self.inquiries.push((inquiry, kind)),
-                Effect::Cancel { .. } | Effect::Assign { .. } => {}
+                Effect::Cancel { .. } | Effect::Assign { .. } | Effect::Recover { .. } => {}
             }
         }
     }

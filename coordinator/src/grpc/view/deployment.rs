@@ -83,6 +83,7 @@ fn attempt_view(deployment: &Deployment, attempt: &Attempt, silence: Silence<'_>
         steps: attempt.steps.iter().map(|run| step(spec_of(deployment, run), run)).collect(),
         silent_for: silent.map(duration_to_wire),
         lease_ttl: lease.map(|lease| duration_to_wire(lease.ttl)),
+        readmits: text(attempt.readmits.as_ref()),
     }
 }
 
@@ -164,6 +165,7 @@ fn decision(record: &DecisionRecord) -> v1::DecisionRecord {
         evidence_sequence: record.shown.0,
         evidence_ids: record.evidence.iter().map(ToString::to_string).collect(),
         attested: record.attested,
+        trusted: record.trusted,
     }
 }
 

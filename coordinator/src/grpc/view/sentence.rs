@@ -120,6 +120,9 @@ pub fn event(event: &Event) -> String {
         Event::Submitted { number, by, spec, .. } => format!("{by} submitted {}#{number}", spec.target),
         Event::Reserved { .. } => "the target is held for this deployment".to_owned(),
         Event::Waits { why, .. } => format!("waits: {}", waiting(why)),
+        Event::LeaseGranted { number, agent, fence, ttl, readmits: Some(_), .. } => {
+            format!("attempt {number} of {agent} goes on with the running process under fence {fence} for {ttl}")
+        }
         Event::LeaseGranted { number, agent, fence, ttl, carried, .. } => {
             let carried = match carried.as_slice() {
                 [] => String::new(),
@@ -158,8 +161,13 @@ pub fn event(event: &Event) -> String {
         }
         Event::DeadlinePassed { step, .. } => format!("step {step} is over its deadline and was not seen to end"),
         Event::DeploymentMoved { state, because, .. } => format!("now {}{}", state_word(*state), and(because)),
+        Event::PolicyScheduled { .. } => "the policy looks again at another time than it was to".to_owned(),
         Event::Decided { record, .. } => {
-            let ground = if record.attested { ", on an attestation" } else { "" };
+            let ground = match (record.attested, record.trusted) {
+                (true, _) => ", on an attestation",
+                (false, true) => ", on its agent's own report",
+                (false, false) => "",
+            };
             format!("{} decided {}{ground}{}", record.by, decision_word(record.kind), and(&record.reason))
         }
         Event::DeploymentEnded { state, ended, .. } => format!("{}{}", state_word(*state), and(&ended.because)),

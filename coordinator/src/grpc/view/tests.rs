@@ -41,6 +41,7 @@ fn spec() -> DeploymentSpec {
         steps: vec![step],
         cancel_grace: Millis(10_000),
         retry: RetrySpec { max_attempts: 3, backoff_initial: Millis(1), backoff_max: Millis(2) },
+        policy: None,
     }
 }
 
@@ -68,12 +69,14 @@ fn uncertain() -> TargetState {
         state: AttemptState::Uncertain,
         lease: None,
         offered_at: wall("2026-11-29T14:20:00Z"),
+        readmits: None,
         steps: vec![run],
     };
     let target = TargetSpec {
         name: TargetName::new("shop@prod").unwrap(),
         agents: [("role".to_owned(), "shop".to_owned())].into(),
         policy: Policy::Manual,
+        patience: None,
         resources: vec![ResourceSpec {
             name: ResourceName::new("site").unwrap(),
             reach: Reach::Host,
@@ -91,6 +94,7 @@ fn uncertain() -> TargetState {
         state: DeploymentState::Uncertain,
         waiting: None,
         not_before: None,
+        policy_at: None,
         reserved_at: Some(wall("2026-11-29T14:19:01Z")),
         expected: BTreeMap::new(),
         attempts: vec![attempt],

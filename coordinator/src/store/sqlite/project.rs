@@ -264,7 +264,14 @@ fn follow(connection: &Connection, state: &TargetState, recorded: &Recorded) -> 
             let sql = "INSERT INTO open_permits (target, attempt, step, since) VALUES (?1, ?2, ?3, ?4)";
             execute(connection, "open a permit", sql, params![target, attempt.to_string(), step.as_str(), at])?;
         }
-        Event::LeaseGranted { fence, .. } => raise(connection, target, fence.as_u64())?,
+        Event::LeaseGranted { fence, attempt, readmits, .. } => {
+            raise(connection, target, fence.as_u64())?;
+            if let Some(earlier) = readmits {
+                let sql = "UPDATE open_permits SET attempt = ?2 WHERE target = ?1 AND attempt = ?3";
+                let row = params![target, attempt.to_string(), earlier.to_string()];
+                execute(connection, "move an open permit", sql, row)?;
+            }
+        }
         Event::InquiryOpened { inquiry, .. } => match inquiry.kind {
             InquiryKind::FenceOff { fence } => raise(connection, target, fence.as_u64())?,
             InquiryKind::Inspect => {}
@@ -282,6 +289,7 @@ fn follow(connection: &Connection, state: &TargetState, recorded: &Recorded) -> 
         | Event::CancelAfterEnd { .. }
         | Event::DeadlinePassed { .. }
         | Event::DeploymentMoved { .. }
+        | Event::PolicyScheduled { .. }
         | Event::Decided { .. }
         | Event::RevisionRecorded { .. } => {}
     }
