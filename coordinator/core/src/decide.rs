@@ -41,7 +41,9 @@ fn undeclared(input: &Input) -> Result<Decision, Refusal> {
         | Input::Inspect { .. }
         | Input::FenceOff { .. }
         | Input::Attest { .. }
-        | Input::Decide { .. } => Err(Refusal::NotDeclared),
+        | Input::Decide { .. }
+        | Input::Hold { .. }
+        | Input::Unhold { .. } => Err(Refusal::NotDeclared),
     }
 }
 
@@ -78,8 +80,8 @@ fn answer(draft: &mut Draft<'_>, input: &Input) -> Result<Answer, Refusal> {
         Input::Inspect { deployment, by, id, reachable } => {
             handlers::inquire::inspect(draft, *deployment, by, *id, reachable)
         }
-        Input::FenceOff { deployment, by, id, reachable } => {
-            handlers::inquire::fence_off(draft, *deployment, by, *id, reachable)
+        Input::FenceOff { deployment, by, id, reachable, reason } => {
+            handlers::inquire::fence_off(draft, *deployment, by, *id, reachable, reason)
         }
         Input::InquiryAnswered { speaker, inquiry, finding, evidence } => {
             Ok(handlers::finding::found(draft, speaker, *inquiry, finding, *evidence))
@@ -91,5 +93,7 @@ fn answer(draft: &mut Draft<'_>, input: &Input) -> Result<Answer, Refusal> {
             let asked = handlers::settle::Asked { by, kind: *kind, reason, shown: *shown, evidence: *evidence };
             handlers::settle::settle(draft, *deployment, &asked)
         }
+        Input::Hold { by, reason, until } => Ok(handlers::hold::place(draft, by, reason, *until)),
+        Input::Unhold { by } => handlers::hold::take_away(draft, by),
     }
 }

@@ -95,6 +95,8 @@ fn points(event: &Event) -> Option<(CrashPoint, CrashPoint)> {
         | Event::DeadlinePassed { .. }
         | Event::DeploymentMoved { .. }
         | Event::DeploymentEnded { .. }
-        | Event::RevisionRecorded { .. } => None,
+        | Event::RevisionRecorded { .. }
+        | Event::HoldPlaced { .. }
+        | Event::HoldEnded { .. } => None,
     }
 }

@@ -34,7 +34,8 @@ pub(crate) fn inspect(
     if let Some(same) = deployment.inquiries.iter().find(|other| is_same(other, &asked)) {
         return Ok(Answer::InquiryOpened(same.id));
     }
-    draft.record(Event::InquiryOpened { deployment: id, inquiry: asked, by: by.clone() });
+    let reason = String::new();
+    draft.record(Event::InquiryOpened { deployment: id, inquiry: asked, by: by.clone(), reason });
     Ok(Answer::InquiryOpened(inquiry))
 }
 
@@ -44,6 +45,7 @@ pub(crate) fn fence_off(
     by: &OperatorName,
     inquiry: EvidenceId,
     reachable: &[AgentName],
+    reason: &str,
 ) -> Result<Answer, Refusal> {
     let deployment = draft.state().deployment(id).ok_or(Refusal::DeploymentNotFound(id))?;
     let cannot = |why: &str| Refusal::CannotFenceOff { why: why.to_owned() };
@@ -63,7 +65,8 @@ pub(crate) fn fence_off(
     if let Some(same) = deployment.inquiries.iter().find(|other| is_same(other, &asked)) {
         return Ok(Answer::InquiryOpened(same.id));
     }
-    draft.record(Event::InquiryOpened { deployment: id, inquiry: asked, by: by.clone() });
+    let reason = reason.to_owned();
+    draft.record(Event::InquiryOpened { deployment: id, inquiry: asked, by: by.clone(), reason });
     Ok(Answer::InquiryOpened(inquiry))
 }
 

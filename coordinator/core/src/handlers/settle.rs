@@ -89,7 +89,8 @@ fn follow(draft: &mut Draft<'_>, id: DeploymentId, asked: &Asked<'_>) {
     if asked.kind == DecisionKind::Retry {
         let because = format!("{by} decided on a new attempt");
         draft.record(Event::DeploymentMoved { deployment: id, state: DeploymentState::Active, because });
-        return draft.record(Event::Waits { deployment: id, why: Waiting::Assignment, not_before: None });
+        let why = reservation::unless_on_hold(draft.state(), Waiting::Assignment);
+        return draft.record(Event::Waits { deployment: id, why, not_before: None });
     }
     let state = end_state(asked.kind);
     let because = match asked.kind {

@@ -50,6 +50,8 @@ pub fn state_after(before: Option<DeploymentState>, event: &Event) -> Option<Dep
         | Event::CancelAfterEnd { .. }
         | Event::DeadlinePassed { .. }
         | Event::Decided { .. }
-        | Event::RevisionRecorded { .. } => before,
+        | Event::RevisionRecorded { .. }
+        | Event::HoldPlaced { .. }
+        | Event::HoldEnded { .. } => before,
     }
 }
