@@ -17,6 +17,7 @@ mod messages;
 mod reconnect;
 mod restart;
 mod support;
+mod target_hold;
 
 /// Everything under test in one program.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_holdfast-under-test");
