@@ -17,14 +17,6 @@ pub(super) fn approval(reader: &mut Reader, item: Option<Item<'_>>) {
     }
 }
 
-/// `queue`.
-pub(super) fn queue(reader: &mut Reader, item: Option<Item<'_>>) {
-    let Some(item) = item else { return };
-    if reader.choice(&item, &[("fifo", true), ("latest", false)]) == Some(false) {
-        reader.not_supported(&item, "the queue \"latest\"");
-    }
-}
-
 /// `[[verify]]`.
 pub(super) fn verify(reader: &mut Reader, item: Option<Item<'_>>) {
     let Some(list) = item else { return };

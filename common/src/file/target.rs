@@ -7,7 +7,7 @@ use crate::file::deployment::{TOP_KEYS as DEPLOYMENT_KEYS, open};
 use crate::file::reader::{Fields, Item, Place, Reader, shown};
 use crate::file::tree::{self, Node};
 use crate::file::{Errors, field, later, reconcile, text};
-use crate::spec::{Reach, ResourceAdapter, ResourceSpec, TargetSpec};
+use crate::spec::{QueueKind, Reach, ResourceAdapter, ResourceSpec, TargetSpec};
 
 /// The keys at the top of the file.
 pub(super) const TOP_KEYS: [&str; 8] =
@@ -48,11 +48,12 @@ fn target(reader: &mut Reader, root: &Node) -> Option<TargetSpec> {
     let name = reader.required(&fields, "name").and_then(|item| reader.parsed(&item));
     let agents = reader.required(&fields, "agents").and_then(|item| labels(reader, &item));
     let (policy, patience) = reconcile::of_target(reader, fields.get("reconcile"));
-    later::queue(reader, fields.get("queue"));
+    let queues = [("fifo", QueueKind::Fifo), ("latest", QueueKind::Latest)];
+    let queue = fields.get("queue").and_then(|item| reader.choice(&item, &queues)).unwrap_or_default();
     later::approval(reader, fields.get("approval"));
     later::order(reader, fields.get("order"));
     let resources = resources(reader, &fields);
-    Some(TargetSpec { name: name?.value, agents: agents?, policy, patience, resources: resources? })
+    Some(TargetSpec { name: name?.value, agents: agents?, policy, patience, queue, resources: resources? })
 }
 
 /// The label selector. An empty one would choose every agent, so it is refused.

@@ -92,7 +92,10 @@ fn ending(state: Option<&TargetState>, recorded: &Recorded) -> Option<Deployment
 
 fn about(state: Option<&TargetState>, event: &Event) -> Option<DeploymentId> {
     match event {
-        Event::TargetDeclared { .. } | Event::RevisionRecorded { .. } => None,
+        Event::TargetDeclared { .. }
+        | Event::RevisionRecorded { .. }
+        | Event::HoldPlaced { .. }
+        | Event::HoldEnded { .. } => None,
         Event::Submitted { deployment, .. }
         | Event::Reserved { deployment, .. }
         | Event::Waits { deployment, .. }
@@ -160,6 +163,8 @@ pub(crate) fn change(state: &mut TargetState, recorded: &Recorded) -> Result<(),
         Event::Decided { deployment, record } => target::decided(state, *deployment, record)?,
         Event::DeploymentEnded { deployment, state: end, .. } => waiting::ended(state, *deployment, *end)?,
         Event::RevisionRecorded { resource, knowledge } => target::revision(state, resource, knowledge)?,
+        Event::HoldPlaced { hold } => state.hold = Some(hold.clone()),
+        Event::HoldEnded { .. } => target::hold_ended(state)?,
     }
     state.sequence = recorded.sequence;
     Ok(())

@@ -42,7 +42,9 @@ fn undeclared(input: &Input) -> Result<Decision, Refusal> {
         | Input::FenceOff { .. }
         | Input::Recover { .. }
         | Input::Attest { .. }
-        | Input::Decide { .. } => Err(Refusal::NotDeclared),
+        | Input::Decide { .. }
+        | Input::Hold { .. }
+        | Input::Unhold { .. } => Err(Refusal::NotDeclared),
     }
 }
 
@@ -79,8 +81,8 @@ fn answer(draft: &mut Draft<'_>, input: &Input) -> Result<Answer, Refusal> {
         Input::Inspect { deployment, by, id, reachable } => {
             handlers::inquire::inspect(draft, *deployment, by, *id, reachable)
         }
-        Input::FenceOff { deployment, by, id, reachable } => {
-            handlers::inquire::fence_off(draft, *deployment, by, *id, reachable)
+        Input::FenceOff { deployment, by, id, reachable, reason } => {
+            handlers::inquire::fence_off(draft, *deployment, by, *id, reachable, reason)
         }
         Input::Recover { inquiry, evidence, attempt, reachable } => {
             let (inquiry, evidence, attempt) = (*inquiry, *evidence, *attempt);
@@ -97,5 +99,7 @@ fn answer(draft: &mut Draft<'_>, input: &Input) -> Result<Answer, Refusal> {
             let asked = handlers::settle::Asked { by, kind, reason, shown, evidence, attempt };
             handlers::settle::settle(draft, *deployment, &asked)
         }
+        Input::Hold { by, reason, until } => Ok(handlers::hold::place(draft, by, reason, *until)),
+        Input::Unhold { by } => handlers::hold::take_away(draft, by),
     }
 }

@@ -4,6 +4,7 @@ use holdfast_common::claim::Claim;
 use holdfast_common::report::ReportBody;
 use holdfast_common::time::Serving;
 
+use crate::bugs::{self, Bug};
 use crate::decision::Effect;
 use crate::input::Now;
 use crate::lease;
@@ -15,7 +16,7 @@ use crate::state::{Attempt, AttemptState, Deployment, DeploymentState, EvidenceB
 pub fn due(state: &TargetState, now: Now) -> Vec<Effect> {
     let mut effects = Vec::new();
     if let Some(deployment) = &state.current {
-        effects.extend(assignment(deployment, now));
+        effects.extend(assignment(state, deployment, now));
         effects.extend(recovery(state, deployment, now));
         if let Some(attempt) = deployment.attempts.last() {
             effects.extend(offer(deployment, attempt, now));
@@ -27,13 +28,19 @@ pub fn due(state: &TargetState, now: Now) -> Vec<Effect> {
 }
 
 /// The next instant at which [`crate::Input::Tick`] may have something to record or [`due`] something new: a lease that
-/// lapses, a deadline that passes, a delay that is over. An instant that has passed already is due at once.
+/// lapses, a deadline that passes, a delay or a hold that is over. An instant that has passed already is due at once.
 #[must_use]
 pub fn next_wakeup(state: &TargetState, now: Now) -> Option<Serving> {
-    let deployment = state.current.as_ref()?;
+    let hold = state.hold.as_ref().and_then(|hold| hold.until).map(|until| until.at);
+    let current = state.current.as_ref().and_then(|deployment| wakeup(state, deployment, now));
+    hold.into_iter().chain(current).min()
+}
+
+fn wakeup(state: &TargetState, deployment: &Deployment, now: Now) -> Option<Serving> {
     let Some(attempt) = deployment.live() else {
+        let delay = deployment.not_before.filter(|_| !is_on_hold(state));
         let policy = deployment.policy_at.filter(|at| *at > now.serving);
-        return deployment.not_before.into_iter().chain(policy).min();
+        return delay.into_iter().chain(policy).min();
     };
     let lapse = attempt.lease.as_ref().map(|lease| lease::lapses_at(lease, now.lease_margin));
     let deadlines = attempt.steps.iter().filter(|step| runs(step.state) && !step.over_deadline);
@@ -48,15 +55,23 @@ pub(crate) fn runs(state: StepState) -> bool {
     }
 }
 
-/// Whether the deployment looks for its next attempt now.
-pub(crate) fn is_assignable(deployment: &Deployment, now: Now) -> bool {
-    let state = matches!(deployment.state, DeploymentState::Queued | DeploymentState::Active);
-    let delayed = deployment.not_before.is_some_and(|instant| now.serving < instant);
-    state && deployment.live().is_none() && deployment.cancel.is_none() && !delayed
+/// Whether an operator's hold lets nothing new begin.
+pub(crate) fn is_on_hold(state: &TargetState) -> bool {
+    state.hold.is_some() && !bugs::on(Bug::StartUnderHold)
 }
 
-fn assignment(deployment: &Deployment, now: Now) -> Option<Effect> {
-    is_assignable(deployment, now).then_some(Effect::Assign { deployment: deployment.id })
+/// Whether the deployment looks for its next attempt now.
+pub(crate) fn is_assignable(state: &TargetState, deployment: &Deployment, now: Now) -> bool {
+    if is_on_hold(state) {
+        return false;
+    }
+    let waits = matches!(deployment.state, DeploymentState::Queued | DeploymentState::Active);
+    let delayed = deployment.not_before.is_some_and(|instant| now.serving < instant);
+    waits && deployment.live().is_none() && deployment.cancel.is_none() && !delayed
+}
+
+fn assignment(state: &TargetState, deployment: &Deployment, now: Now) -> Option<Effect> {
+    is_assignable(state, deployment, now).then_some(Effect::Assign { deployment: deployment.id })
 }
 
 fn recovery(state: &TargetState, deployment: &Deployment, now: Now) -> Option<Effect> {

@@ -12,8 +12,8 @@ use holdfast_common::time::{Millis, Serving, Wall};
 use serde::{Deserialize, Serialize};
 
 use crate::state::{
-    AttemptState, CancelCause, DecisionRecord, DeploymentState, Ended, EventSequence, Evidence, Inquiry,
-    ResourceKnowledge, Run, Waiting,
+    AttemptState, CancelCause, DecisionRecord, DeploymentState, Ended, EventSequence, Evidence, HoldEnd, Inquiry,
+    OperatorHold, ResourceKnowledge, Run, Waiting,
 };
 
 /// One event with its place and time. The store adds the hash that chains it to the one before.
@@ -160,6 +160,9 @@ pub enum Event {
         inquiry: Inquiry,
         /// Who asked.
         by: OperatorName,
+        /// Why; empty for a look.
+        #[serde(default)]
+        reason: String,
     },
     /// A stop was asked for.
     CancelRecorded {
@@ -229,5 +232,15 @@ pub enum Event {
         resource: ResourceName,
         /// What is known.
         knowledge: ResourceKnowledge,
+    },
+    /// An operator has put the target on hold, or replaced a hold.
+    HoldPlaced {
+        /// The hold.
+        hold: OperatorHold,
+    },
+    /// The target is not on hold any more.
+    HoldEnded {
+        /// How it ended.
+        how: HoldEnd,
     },
 }

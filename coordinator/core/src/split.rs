@@ -119,5 +119,6 @@ pub(crate) fn wait(draft: &mut Draft<'_>, because: &str, why: Waiting, delay: Mi
     let state = if deployment.ever_permitted() { DeploymentState::Active } else { DeploymentState::Queued };
     draft.record(policy::moved(draft, id, state, because.to_owned()));
     let not_before = Some(draft.now.serving.after(delay));
+    let why = reservation::unless_on_hold(draft.state(), why);
     draft.record(Event::Waits { deployment: id, why, not_before });
 }

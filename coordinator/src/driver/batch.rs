@@ -96,6 +96,8 @@ fn points(event: &Event) -> Option<(CrashPoint, CrashPoint)> {
         | Event::DeploymentMoved { .. }
         | Event::PolicyScheduled { .. }
         | Event::DeploymentEnded { .. }
-        | Event::RevisionRecorded { .. } => None,
+        | Event::RevisionRecorded { .. }
+        | Event::HoldPlaced { .. }
+        | Event::HoldEnded { .. } => None,
     }
 }

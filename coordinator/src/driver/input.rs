@@ -103,9 +103,9 @@ impl Inner {
                 let (id, reachable) = (self.draw.evidence(), self.reachable(tx, target, deployment)?);
                 Input::Inspect { deployment, by, id, reachable }
             }
-            Asked::FenceOff { deployment, by } => {
+            Asked::FenceOff { deployment, by, reason } => {
                 let (id, reachable) = (self.draw.evidence(), self.reachable(tx, target, deployment)?);
-                Input::FenceOff { deployment, by, id, reachable }
+                Input::FenceOff { deployment, by, id, reachable, reason }
             }
             Asked::InquiryAnswered { speaker, inquiry, finding } => {
                 Input::InquiryAnswered { speaker, inquiry, finding, evidence: self.draw.evidence() }
@@ -117,6 +117,8 @@ impl Inner {
                 let (evidence, attempt) = (self.draw.evidence(), self.draw.attempt());
                 Input::Decide { deployment, by, kind, reason, shown, evidence, attempt }
             }
+            Asked::Hold { by, reason, until } => Input::Hold { by, reason, until },
+            Asked::Unhold { by } => Input::Unhold { by },
         };
         Ok(Prepared::Decide(Box::new((input, beside))))
     }

@@ -13,8 +13,8 @@ use holdfast_common::outcome::{AttemptEnd, Exit, StepEnd};
 use holdfast_common::recovery::Policy;
 use holdfast_common::report::{Disposition, FiledReason, Report, ReportBody, ReportSequence};
 use holdfast_common::spec::{
-    DeploymentSpec, Reach, ResourceAdapter, ResourceSpec, RetryClass, RetrySpec, StepBody, StepEffect, StepSpec,
-    TargetSpec,
+    DeploymentSpec, QueueKind, Reach, ResourceAdapter, ResourceSpec, RetryClass, RetrySpec, StepBody, StepEffect,
+    StepSpec, TargetSpec,
 };
 use holdfast_common::time::{Millis, Serving, Wall};
 use holdfast_coordinator_core::event::{Event, Recorded};
@@ -105,6 +105,7 @@ pub(crate) fn target_spec(name: &str, root: &str) -> TargetSpec {
         agents: BTreeMap::from([("role".to_owned(), "shop".to_owned())]),
         policy: Policy::Manual,
         patience: None,
+        queue: QueueKind::Fifo,
         resources: vec![ResourceSpec {
             name: ResourceName::new("site").unwrap(),
             reach: Reach::Host,
@@ -133,6 +134,7 @@ pub(crate) fn deployment_spec(name: &str) -> DeploymentSpec {
         cancel_grace: Millis::from_secs(1),
         retry: RetrySpec { max_attempts: 3, backoff_initial: Millis::from_secs(1), backoff_max: Millis::from_secs(5) },
         policy: None,
+        order: None,
     }
 }
 

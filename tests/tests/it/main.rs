@@ -18,6 +18,7 @@ mod reconnect;
 mod recovery;
 mod restart;
 mod support;
+mod target_hold;
 
 /// Everything under test in one program.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_holdfast-under-test");

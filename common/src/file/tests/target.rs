@@ -1,6 +1,6 @@
 use super::*;
 use crate::recovery::Policy;
-use crate::spec::{Reach, ResourceAdapter};
+use crate::spec::{QueueKind, Reach, ResourceAdapter};
 
 fn refused(text: &str) -> Errors {
     match TargetFile::parse(text) {
@@ -58,7 +58,6 @@ fn what_is_wrong_is_told_with_its_place() {
             "9:23",
             "resource[0].with.retian",
         ),
-        ("[[resource]]", "queue = \"latest\"\n[[resource]]", Code::NotSupported, "5:1", "queue"),
         ("[[resource]]", "queue = \"lifo\"\n[[resource]]", Code::InvalidValue, "5:9", "queue"),
         ("[[resource]]", "approval.people = 2\n[[resource]]", Code::NotSupported, "5:10", "approval.people"),
         (
@@ -76,6 +75,8 @@ fn what_is_wrong_is_told_with_its_place() {
         "queue = \"fifo\"\napproval.people = 0\nreconcile.policy = \"when-proven\"\n[[resource]]",
     );
     assert_eq!(target(&harmless), target(TARGET));
+    let latest = target(&changed("[[resource]]", "queue = \"latest\"\n[[resource]]"));
+    assert_eq!((latest.queue, target(TARGET).queue), (QueueKind::Latest, QueueKind::Fifo));
 }
 
 #[test]

@@ -16,6 +16,7 @@ use holdfast_common::spec::{Reach, StepEffect};
 use holdfast_common::time::{Serving, Wall};
 
 use crate::bugs::{self, Bug};
+use crate::due;
 use crate::event::{Event, Recorded};
 use crate::state::{
     Attempt, AttemptState, Deployment, DeploymentState, Lease, Run, Seen, StepRun, StepState, TargetState,
@@ -39,6 +40,9 @@ pub(super) fn leased(state: &mut TargetState, recorded: &Recorded) -> Result<(),
         return Err("it grants no lease");
     };
     let deployment = state.current.as_ref().filter(|d| d.id == *id).ok_or("the deployment does not hold the target")?;
+    if due::is_on_hold(state) {
+        return Err("the target is on hold");
+    }
     if !matches!(deployment.state, DeploymentState::Queued | DeploymentState::Active) || deployment.live().is_some() {
         return Err("the deployment does not wait for an attempt");
     }

@@ -35,7 +35,7 @@ pub(crate) fn inspect(
     if let Some(same) = deployment.inquiries.iter().find(|other| is_same(other, &asked)) {
         return Ok(Answer::InquiryOpened(same.id));
     }
-    open(draft, id, asked, by);
+    open(draft, id, asked, by, "");
     Ok(Answer::InquiryOpened(inquiry))
 }
 
@@ -45,6 +45,7 @@ pub(crate) fn fence_off(
     by: &OperatorName,
     inquiry: EvidenceId,
     reachable: &[AgentName],
+    reason: &str,
 ) -> Result<Answer, Refusal> {
     let deployment = draft.state().deployment(id).ok_or(Refusal::DeploymentNotFound(id))?;
     let cannot = |why: &str| Refusal::CannotFenceOff { why: why.to_owned() };
@@ -64,13 +65,14 @@ pub(crate) fn fence_off(
     if let Some(same) = deployment.inquiries.iter().find(|other| is_same(other, &asked)) {
         return Ok(Answer::InquiryOpened(same.id));
     }
-    open(draft, id, asked, by);
+    open(draft, id, asked, by, reason);
     Ok(Answer::InquiryOpened(inquiry))
 }
 
 /// A person who asks wants it settled: the policy, where there is one, need not wait any longer.
-fn open(draft: &mut Draft<'_>, id: DeploymentId, inquiry: Inquiry, by: &OperatorName) {
-    draft.record(Event::InquiryOpened { deployment: id, inquiry, by: by.clone() });
+fn open(draft: &mut Draft<'_>, id: DeploymentId, inquiry: Inquiry, by: &OperatorName, reason: &str) {
+    let reason = reason.to_owned();
+    draft.record(Event::InquiryOpened { deployment: id, inquiry, by: by.clone(), reason });
     policy::now(draft, id);
 }
 

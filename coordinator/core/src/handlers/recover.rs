@@ -26,7 +26,7 @@ pub(crate) fn recover(draft: &mut Draft<'_>, drawn: &Drawn<'_>) -> Answer {
     let reason = policy::reason(&open_decisions(draft.state(), deployment));
     let by = policy::observer();
     let moved = match next {
-        Move::FenceOff => inquire::fence_off(draft, id, &by, drawn.inquiry, drawn.reachable),
+        Move::FenceOff => inquire::fence_off(draft, id, &by, drawn.inquiry, drawn.reachable, &reason),
         Move::Inspect => inquire::inspect(draft, id, &by, drawn.inquiry, drawn.reachable),
         Move::Decide(kind) => {
             let (evidence, attempt) = (drawn.evidence, drawn.attempt);

@@ -96,7 +96,8 @@ fn follow(draft: &mut Draft<'_>, id: DeploymentId, asked: &Asked<'_>) -> Result<
     if asked.kind == DecisionKind::Retry {
         let because = format!("{by} decided on a new attempt");
         draft.record(policy::moved(draft, id, DeploymentState::Active, because));
-        draft.record(Event::Waits { deployment: id, why: Waiting::Assignment, not_before: None });
+        let why = reservation::unless_on_hold(draft.state(), Waiting::Assignment);
+        draft.record(Event::Waits { deployment: id, why, not_before: None });
         return Ok(());
     }
     let state = end_state(asked.kind);

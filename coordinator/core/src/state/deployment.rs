@@ -152,6 +152,20 @@ pub enum Waiting {
         /// The holder.
         holder: DeploymentLabel,
     },
+    /// Nobody holds the target, and another deployment is before it.
+    Turn {
+        /// The first in the queue.
+        after: DeploymentLabel,
+    },
+    /// An operator has put the target on hold.
+    Hold {
+        /// Who.
+        by: OperatorName,
+        /// Why, in their words.
+        why: String,
+        /// When it ends by itself, for people.
+        until: Option<Wall>,
+    },
     /// No agent can take it.
     NoEligibleAgent {
         /// Each agent's why.

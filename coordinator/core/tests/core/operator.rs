@@ -22,7 +22,7 @@ impl World {
 
     pub fn fence_off(&mut self, target: usize, deployment: DeploymentId) -> Result<Answer, Refusal> {
         let (id, reachable) = (self.draw_inquiry(), self.reachable());
-        self.feed(target, &Input::FenceOff { deployment, by: anna(), id, reachable })
+        self.feed(target, &Input::FenceOff { deployment, by: anna(), id, reachable, reason: "lost".into() })
     }
 
     /// Inquiries and evidence draw from one well; a raise keeps its inquiry's identity for its evidence.
@@ -59,6 +59,14 @@ impl World {
             }
         }
         let attestation = self.attestation(target, deployment, Some(&of), host_gone);
+        self.say_so(target, deployment, attestation)
+    }
+
+    /// The same without the revision that was seen: no word on an unread resource.
+    pub fn attest_blindly(&mut self, target: usize, deployment: DeploymentId) -> Result<Answer, Refusal> {
+        let of = self.targets[target].state.deployment(deployment);
+        let Some(of) = of.filter(|of| of.state == DeploymentState::Queued).cloned() else { return Ok(Answer::Done) };
+        let attestation = Attestation { observed: None, ..self.attestation(target, deployment, Some(&of), false) };
         self.say_so(target, deployment, attestation)
     }
 

@@ -106,11 +106,22 @@ mod bare {
     }
 
     pub fn state<S: Serializer>(state: &TargetState, to: S) -> Result<S::Ok, S::Error> {
-        let TargetState { spec: _, sequence: _, fence, next_number, home, identities, resources, current, queue } =
-            state;
+        let TargetState {
+            spec: _,
+            sequence: _,
+            fence,
+            next_number,
+            home,
+            identities,
+            resources,
+            current,
+            queue,
+            hold,
+            order,
+        } = state;
         let held: Vec<Bare<'_>> = current.iter().map(Bare).collect();
         let queue: Vec<Bare<'_>> = queue.iter().map(Bare).collect();
-        (fence, next_number, home, identities, resources, held, queue).serialize(to)
+        (fence, next_number, home, identities, resources, held, queue, hold, order).serialize(to)
     }
 
     pub fn ended<S: Serializer>(ended: &BTreeMap<DeploymentId, Deployment>, to: S) -> Result<S::Ok, S::Error> {

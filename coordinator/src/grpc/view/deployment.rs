@@ -2,7 +2,7 @@
 
 use holdfast_common::id::{AgentName, DeploymentLabel, TargetName};
 use holdfast_common::outcome::StepEnd;
-use holdfast_common::spec::StepSpec;
+use holdfast_common::spec::{OrderKey, StepSpec};
 use holdfast_common::time::Millis;
 use holdfast_coordinator_core::state::{
     Attempt, AttemptState, CancelCause, Cancellation, DecisionRecord, Deployment, EventSequence, StepRun, StepState,
@@ -64,6 +64,7 @@ pub fn whole(
         evidence_count: deployment.evidence.len() as u64,
         decisions: deployment.decisions.iter().map(decision).collect(),
         event_sequence: sequence.0,
+        order: deployment.spec.order.map(OrderKey::number),
     }
 }
 

@@ -51,6 +51,8 @@ pub fn state_after(before: Option<DeploymentState>, event: &Event) -> Option<Dep
         | Event::DeadlinePassed { .. }
         | Event::PolicyScheduled { .. }
         | Event::Decided { .. }
-        | Event::RevisionRecorded { .. } => before,
+        | Event::RevisionRecorded { .. }
+        | Event::HoldPlaced { .. }
+        | Event::HoldEnded { .. } => before,
     }
 }

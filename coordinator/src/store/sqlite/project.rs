@@ -97,7 +97,7 @@ fn put_target(connection: &Connection, write: &Write<'_>, hash: &str) -> Result<
     let state = write.after;
     let sequence = convert::number("sequence", state.sequence.0)?;
     let waiting = convert::number("waiting", state.queue.len() as u64)?;
-    let busy = state.current.is_some() || !state.queue.is_empty();
+    let busy = state.current.is_some() || !state.queue.is_empty() || state.hold.is_some();
     for recorded in write.events {
         if let Event::TargetDeclared { spec, by } = &recorded.event {
             execute(
@@ -291,7 +291,9 @@ fn follow(connection: &Connection, state: &TargetState, recorded: &Recorded) -> 
         | Event::DeploymentMoved { .. }
         | Event::PolicyScheduled { .. }
         | Event::Decided { .. }
-        | Event::RevisionRecorded { .. } => {}
+        | Event::RevisionRecorded { .. }
+        | Event::HoldPlaced { .. }
+        | Event::HoldEnded { .. } => {}
     }
     Ok(())
 }
