@@ -7,7 +7,7 @@ use holdfast_common::id::{AttemptId, DeploymentId, EvidenceId, OperatorName, Req
 use holdfast_common::recovery::{Attestation, DecisionKind, Runner};
 use holdfast_common::report::{DeclineReason, Report};
 use holdfast_common::spec::{DeploymentSpec, PlanDigest, TargetSpec};
-use holdfast_coordinator_core::input::{Finding, Speaker};
+use holdfast_coordinator_core::input::{Finding, Speaker, Until};
 use holdfast_coordinator_core::state::EvidenceSequence;
 use holdfast_coordinator_core::{Answer, TargetState};
 
@@ -104,6 +104,8 @@ pub enum Asked {
         deployment: DeploymentId,
         /// Who asks.
         by: OperatorName,
+        /// Why.
+        reason: String,
     },
     /// An agent answered an inquiry.
     InquiryAnswered {
@@ -136,6 +138,20 @@ pub enum Asked {
         /// The last evidence they were shown.
         shown: EvidenceSequence,
     },
+    /// Put the target on hold, or replace its hold.
+    Hold {
+        /// Who.
+        by: OperatorName,
+        /// Why.
+        reason: String,
+        /// When it is to end by itself.
+        until: Option<Until>,
+    },
+    /// Take the target's hold away.
+    Unhold {
+        /// Who.
+        by: OperatorName,
+    },
 }
 
 impl Asked {
@@ -149,6 +165,8 @@ impl Asked {
             Asked::FenceOff { by, .. } => Some(("fence off", by)),
             Asked::Attest { by, .. } => Some(("attest", by)),
             Asked::Decide { by, .. } => Some(("decide", by)),
+            Asked::Hold { by, .. } => Some(("hold", by)),
+            Asked::Unhold { by } => Some(("unhold", by)),
             Asked::OfferAnswered { .. }
             | Asked::Heard { .. }
             | Asked::PermitRequested { .. }
@@ -173,7 +191,9 @@ impl Asked {
             | Asked::FenceOff { .. }
             | Asked::InquiryAnswered { .. }
             | Asked::Attest { .. }
-            | Asked::Decide { .. } => None,
+            | Asked::Decide { .. }
+            | Asked::Hold { .. }
+            | Asked::Unhold { .. } => None,
         }
     }
 
@@ -190,7 +210,11 @@ impl Asked {
             | Asked::FenceOff { deployment, .. }
             | Asked::Attest { deployment, .. }
             | Asked::Decide { deployment, .. } => Some(*deployment),
-            Asked::Declare { .. } | Asked::Submit { .. } | Asked::InquiryAnswered { .. } => None,
+            Asked::Declare { .. }
+            | Asked::Submit { .. }
+            | Asked::InquiryAnswered { .. }
+            | Asked::Hold { .. }
+            | Asked::Unhold { .. } => None,
         }
     }
 }

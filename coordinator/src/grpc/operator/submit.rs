@@ -64,7 +64,7 @@ async fn look_up(
     read.await.map_err(|error| refused::by_store(&error))
 }
 
-fn no_target() -> Problem {
+pub(super) fn no_target() -> Problem {
     Problem::new(Code::MissingKey, "the file names no target")
         .so("nothing was recorded")
         .next("add `target = \"NAME\"` to the file, or use --target NAME")
