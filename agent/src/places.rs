@@ -4,6 +4,7 @@
 //! state/
 //!   lock                              held by the one agent that uses this folder
 //!   journal.sqlite
+//!   uploads/<attempt>.<step>.json     an output that the coordinator does not have whole yet
 //!   locks/<target>                    held by the shim of a mutating step on that target
 //!   attempts/<attempt>/work/          where the attempt's commands run
 //!   attempts/<attempt>/steps/<step>/  what is known of one step, see [`StepFolder`]
@@ -37,7 +38,7 @@ impl Places {
 
     /// Makes the layout where it is missing. The state folder's parent must be there.
     pub fn prepare(&self) -> io::Result<()> {
-        for folder in [self.state.clone(), self.state.join("locks"), self.state.join("attempts")] {
+        for folder in [self.state.clone(), self.state.join("locks"), self.state.join("attempts"), self.uploads()] {
             durable::ensure_dir(&folder)?;
         }
         Ok(())
@@ -53,6 +54,12 @@ impl Places {
     #[must_use]
     pub fn journal(&self) -> PathBuf {
         self.state.join("journal.sqlite")
+    }
+
+    /// Where outputs are noted that the coordinator does not have whole yet.
+    #[must_use]
+    pub fn uploads(&self) -> PathBuf {
+        self.state.join("uploads")
     }
 
     /// The file that the shim of a mutating step on that target holds a lock on.

@@ -17,6 +17,7 @@ use crate::config::Config;
 use crate::driver::{Clock, Driver, Event};
 use crate::hands::Workshop;
 use crate::journal::{self, Journal};
+use crate::logs::Uploader;
 use crate::session::{self, FromCoordinator, Owner, Pace, Welcome};
 
 /// Why the agent does not run.
@@ -43,7 +44,7 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Error> {
     )?;
     let journal = Journal::open(&config.state_dir, IncarnationId(Uuid::new_v4()))?;
     let (events, inbox) = mpsc::channel();
-    let logs = crate::logs::Uploader::start(&config.coordinator.address, &tls, stop.clone());
+    let logs = Uploader::start(&config.coordinator.address, &tls, &config.state_dir, stop.clone())?;
     let workshop = Workshop::new(&config.state_dir, events.clone(), logs)?;
     let driver = Driver::new(journal, workshop, Clocks, config.clone())?;
     let thread = std::thread::Builder::new().name("driver".to_owned()).spawn(move || {

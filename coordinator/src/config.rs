@@ -106,11 +106,19 @@ impl Default for Heartbeat {
 pub struct Output {
     /// Bytes kept of each output of a step.
     pub max_bytes: u64,
+    /// Bytes kept of all outputs together. The oldest of deployments that ended go first.
+    pub keep_bytes_total: u64,
+    /// How long outputs are kept after their deployment ended.
+    pub keep_age: Span,
 }
 
 impl Default for Output {
     fn default() -> Self {
-        Self { max_bytes: 16 * 1024 * 1024 }
+        Self {
+            max_bytes: 16 * 1024 * 1024,
+            keep_bytes_total: 10 * 1024 * 1024 * 1024,
+            keep_age: Span(Millis::from_secs(90 * 24 * 3600)),
+        }
     }
 }
 
@@ -185,6 +193,12 @@ impl Config {
         if self.output.max_bytes == 0 {
             return Err(Error::Value { key: "output.max_bytes", why: "must be above zero" });
         }
+        if self.output.keep_bytes_total < self.output.max_bytes.saturating_mul(2) {
+            return Err(Error::Value {
+                key: "output.keep_bytes_total",
+                why: "must have room for both outputs of a step: twice output.max_bytes",
+            });
+        }
         Ok(())
     }
 }
@@ -220,6 +234,8 @@ mod tests {
             ("[heartbeat]\nintervall = \"5s\"", "did you mean"),
             ("[lease]\nmargin = \"2h\"", "lease.margin"),
             ("[output]\nmax_bytes = 0", "output.max_bytes"),
+            ("[output]\nkeep_bytes_total = 1000", "output.keep_bytes_total"),
+            ("[output]\nkeep_age = \"long\"", "output.keep_age"),
             ("[listen]\naddress = \"somewhere\"", "listen.address"),
         ] {
             let told = read(&format!("{LEAST}{more}\n")).expect_err(more);

@@ -40,7 +40,7 @@ use crate::config::Config;
 use crate::driver::thread::{self, SystemClock};
 use crate::driver::{self, Driver, Moment, Settings};
 use crate::grpc::{Agents, Limits, Operators, Shared};
-use crate::logs::Logs;
+use crate::logs::{self, Logs};
 use crate::sessions::{Directory, Profile};
 use crate::store::sqlite::SqliteStore;
 use crate::store::{self, Store};
@@ -68,6 +68,8 @@ pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Resul
     let address = listener.local_addr().context("could not read the address that was taken")?;
 
     let (shared, driver_thread) = start(&config, &shutdown).context("could not start on the store")?;
+    let (logs, reader, age) = (shared.logs.clone(), shared.reader.clone(), config.output.keep_age.0);
+    tokio::spawn(logs::retention::run(logs, reader, age, wall, shutdown.clone()));
     let health = HealthReporter::new();
     set_health(&health, ServingStatus::NotServing).await;
 
@@ -152,7 +154,10 @@ fn start(config: &Config, shutdown: &CancellationToken) -> anyhow::Result<(Share
         driver: handle,
         reader,
         directory,
-        logs: Logs::new(config.data_dir.join("logs"), config.output.max_bytes),
+        logs: Logs::open(
+            config.data_dir.join("logs"),
+            logs::Bounds { stream_bytes: config.output.max_bytes, total_bytes: config.output.keep_bytes_total },
+        )?,
         attachments: config.data_dir.join("attachments"),
         identity,
         limits: Limits {

@@ -32,7 +32,7 @@ use crate::boottime::BootTime;
 use crate::bugs::{self, Bug};
 use crate::crash::{self, CrashPoint};
 use crate::driver::{Event, HandEvent, Hands, Told};
-use crate::logs::{Cut, Output, Uploader};
+use crate::logs::{Output, Uploader};
 use crate::places::{Places, StepFolder};
 use crate::session::Inquiry;
 use crate::supervisor::{Body, ExitRecord, Known, Launch, Supervisor, Tombstone};
@@ -216,12 +216,7 @@ impl Bench {
     /// Waits until the step's records say how it ended, or that nobody saw it.
     fn watch(&self, job: &Job) {
         let folder = self.places.step(job.attempt(), &job.step.name);
-        self.logs.follow(Output {
-            claim: job.assignment.claim,
-            step: job.step.name.clone(),
-            stdout: folder.stdout(),
-            stderr: folder.stderr(),
-        });
+        self.logs.follow(Output { claim: job.assignment.claim, step: job.step.name.clone() });
         loop {
             match self.supervisor.wait(&folder, WATCH) {
                 Ok(known) if known.is_settled() => return self.settled(job, known),
@@ -238,8 +233,7 @@ impl Bench {
         let event = match known {
             Known::NeverStarted { .. } => HandEvent::Tombstoned(job.attempt(), job.step.name.clone()),
             Known::Ended(record) => {
-                let cut = Cut { stdout: record.stdout.cut, stderr: record.stderr.cut };
-                self.logs.ended(job.attempt(), job.step.name.clone(), cut);
+                self.logs.look();
                 // The thread that asked for the signal may see it sent only later: what led to the end is told before the end.
                 if record.stopped_by_us {
                     self.tell(HandEvent::StopActed(job.attempt(), SIGNALLED.to_owned()));
@@ -247,7 +241,7 @@ impl Bench {
                 HandEvent::Ended(job.attempt(), job.step.name.clone(), self.told(job, &record))
             }
             Known::Gone { .. } | Known::NotYetStarted | Known::Running => {
-                self.logs.ended(job.attempt(), job.step.name.clone(), Cut::default());
+                self.logs.look();
                 let told = self.told_by(job, job.ending(Exit::Unknown, false, true), None);
                 HandEvent::Ended(job.attempt(), job.step.name.clone(), told)
             }

@@ -14,6 +14,7 @@ mod hold;
 mod hostile_coordinator;
 mod main_job;
 mod messages;
+mod outputs;
 mod reconnect;
 mod restart;
 mod support;

@@ -16,10 +16,13 @@ use super::message::Signs;
 use crate::driver::Asked;
 use crate::grpc::shared::Shared;
 use crate::grpc::{refused, status};
-use crate::logs::{Channel, Chunk, Stream};
+use crate::logs::{Channel, Chunk, HostEnd, Stream};
 
 /// Pairs of claim and step that a stream remembers to be its agent's own.
 const MAX_CHECKED: usize = 1024;
+
+/// Bytes that no output has. Sums of such sizes never overflow.
+const LARGEST: u64 = 1 << 60;
 
 pub(super) struct Upload {
     shared: Shared,
@@ -63,8 +66,8 @@ impl Upload {
         self.check(claim, &stream.step).await?;
         self.sign_of_life(claim).await;
         let logs = self.shared.logs.clone();
-        let kept = stream.clone();
-        let next_offset = tokio::task::spawn_blocking(move || logs.append(&kept, &chunk))
+        let (kept, now) = (stream.clone(), self.shared.now());
+        let taken = tokio::task::spawn_blocking(move || logs.take(claim.deployment, &kept, &chunk, now))
             .await
             .map_err(|error| failed(&error))?
             .map_err(|error| failed(&error))?;
@@ -72,7 +75,10 @@ impl Upload {
             claim: Some(claim_to_wire(claim)),
             step: stream.step.to_string(),
             stream: channel_to_wire(stream.channel) as i32,
-            next_offset,
+            next_offset: taken.next,
+            stored: taken.stored,
+            limit_reached: taken.limit_reached,
+            full: taken.full,
         })
     }
 
@@ -133,10 +139,14 @@ fn read(request: v1::UploadLogRequest) -> Result<(Claim, Stream, Chunk), Invalid
             return Err(Invalid::Enum { field: "stream", kind: "LogStream", number: request.stream });
         }
     };
-    if i64::try_from(request.offset).is_err() {
-        return Err(Invalid::Range { field: "offset", problem: "larger than any output" });
+    let sizes = [("offset", request.offset), ("kept", request.kept), ("lost", request.lost), ("cut", request.cut)];
+    for (field, size) in sizes {
+        if size > LARGEST {
+            return Err(Invalid::Range { field, problem: "larger than any output" });
+        }
     }
-    let chunk = Chunk { offset: request.offset, data: request.data, cut: request.cut, last: request.last };
+    let end = request.last.then_some(HostEnd { cut: request.cut, lost: request.lost, unknown: request.end_unknown });
+    let chunk = Chunk { offset: request.offset, data: request.data, kept: request.kept, end };
     Ok((claim, Stream { attempt: claim.attempt, step, channel }, chunk))
 }
 
