@@ -169,10 +169,10 @@ async fn a_flood_of_output_costs_bounded_memory_and_no_heartbeat_and_its_cut_is_
     let coordinator_before = peak(coordinator_pid).expect("it runs");
 
     // Readers that never read hold nothing up: the other output passes with a lease of a second and a half.
-    let mut stuck = Vec::new();
+    let (reader, mut stuck) = (cluster.operator(), Vec::new());
     for _ in 0..STUCK {
         let request = ReadLogsRequest { deployment: label.clone(), follow: true, ..ReadLogsRequest::default() };
-        let mut client = operator.client.clone();
+        let mut client = reader.client.clone();
         stuck.push(
             wait::within("a stream", wait::SOON, client.read_logs(request)).await.expect("logs are there").into_inner(),
         );
