@@ -6,6 +6,8 @@
 //!   journal.sqlite
 //!   uploads/<attempt>.<step>.json     an output that the coordinator does not have whole yet
 //!   locks/<target>                    held by the shim of a mutating step on that target
+//!   archives/<sha256>                 fetched archives; `.part` on their way
+//!   attempts/<attempt>/archives/      links to those that the attempt needs
 //!   attempts/<attempt>/work/          where the attempt's commands run
 //!   attempts/<attempt>/steps/<step>/  what is known of one step, see [`StepFolder`]
 //! ```
@@ -38,7 +40,9 @@ impl Places {
 
     /// Makes the layout where it is missing. The state folder's parent must be there.
     pub fn prepare(&self) -> io::Result<()> {
-        for folder in [self.state.clone(), self.state.join("locks"), self.state.join("attempts"), self.uploads()] {
+        for folder in
+            [self.state.clone(), self.state.join("locks"), self.state.join("attempts"), self.uploads(), self.archives()]
+        {
             durable::ensure_dir(&folder)?;
         }
         Ok(())
@@ -60,6 +64,18 @@ impl Places {
     #[must_use]
     pub fn uploads(&self) -> PathBuf {
         self.state.join("uploads")
+    }
+
+    /// Where fetched archives are kept.
+    #[must_use]
+    pub fn archives(&self) -> PathBuf {
+        self.state.join("archives")
+    }
+
+    /// Where an attempt has links to the fetched archives that it needs.
+    #[must_use]
+    pub fn archives_of(&self, attempt: AttemptId) -> PathBuf {
+        self.attempt(attempt).join("archives")
     }
 
     /// The file that the shim of a mutating step on that target holds a lock on.

@@ -39,6 +39,9 @@ pub struct Config {
     /// Outputs of steps.
     #[serde(default)]
     pub output: Output,
+    /// Archives that are uploaded with deployments.
+    #[serde(default)]
+    pub archives: Archives,
     /// The log on stderr.
     #[serde(default)]
     pub log: Log,
@@ -122,6 +125,28 @@ impl Default for Output {
     }
 }
 
+/// Archives that are uploaded with deployments.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Archives {
+    /// Bytes of one archive.
+    pub max_bytes: u64,
+    /// Bytes of all archives together. The longest unused go first; what a deployment may still need stays.
+    pub keep_bytes_total: u64,
+    /// How long an archive stays that nothing uses.
+    pub keep_age: Span,
+}
+
+impl Default for Archives {
+    fn default() -> Self {
+        Self {
+            max_bytes: 1024 * 1024 * 1024,
+            keep_bytes_total: 20 * 1024 * 1024 * 1024,
+            keep_age: Span(Millis::from_secs(30 * 24 * 3600)),
+        }
+    }
+}
+
 /// The log on stderr.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -199,6 +224,9 @@ impl Config {
                 why: "must have room for both outputs of a step: twice output.max_bytes",
             });
         }
+        if self.archives.max_bytes > self.archives.keep_bytes_total {
+            return Err(Error::Value { key: "archives.max_bytes", why: "must be at most archives.keep_bytes_total" });
+        }
         Ok(())
     }
 }
@@ -236,6 +264,7 @@ mod tests {
             ("[output]\nmax_bytes = 0", "output.max_bytes"),
             ("[output]\nkeep_bytes_total = 1000", "output.keep_bytes_total"),
             ("[output]\nkeep_age = \"long\"", "output.keep_age"),
+            ("[archives]\nkeep_bytes_total = 5", "archives.max_bytes"),
             ("[listen]\naddress = \"somewhere\"", "listen.address"),
         ] {
             let told = read(&format!("{LEAST}{more}\n")).expect_err(more);

@@ -35,6 +35,7 @@ use tonic_health::pb::health_server::HealthServer;
 use tonic_health::server::{HealthReporter, HealthService};
 use uuid::Uuid;
 
+use crate::archives::{self, Archives};
 use crate::auth::Guard;
 use crate::config::Config;
 use crate::driver::thread::{self, SystemClock};
@@ -70,6 +71,8 @@ pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Resul
     let (shared, driver_thread) = start(&config, &shutdown).context("could not start on the store")?;
     let (logs, reader, age) = (shared.logs.clone(), shared.reader.clone(), config.output.keep_age.0);
     tokio::spawn(logs::retention::run(logs, reader, age, wall, shutdown.clone()));
+    let (archives, reader) = (shared.archives.clone(), shared.reader.clone());
+    tokio::spawn(archives::retention::run(archives, reader, shutdown.clone()));
     let health = HealthReporter::new();
     set_health(&health, ServingStatus::NotServing).await;
 
@@ -157,6 +160,14 @@ fn start(config: &Config, shutdown: &CancellationToken) -> anyhow::Result<(Share
         logs: Logs::open(
             config.data_dir.join("logs"),
             logs::Bounds { stream_bytes: config.output.max_bytes, total_bytes: config.output.keep_bytes_total },
+        )?,
+        archives: Archives::open(
+            config.data_dir.join("archives"),
+            archives::Bounds {
+                archive_bytes: config.archives.max_bytes,
+                total_bytes: config.archives.keep_bytes_total,
+                age: config.archives.keep_age.0.into(),
+            },
         )?,
         attachments: config.data_dir.join("attachments"),
         identity,

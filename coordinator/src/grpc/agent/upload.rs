@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use holdfast_common::claim::Claim;
 use holdfast_common::code::Code;
 use holdfast_common::id::{AgentName, StepName};
-use holdfast_common::problem::Problem;
 use holdfast_coordinator_core::input::Speaker;
 use holdfast_proto::convert::{Invalid, claim_from_wire, claim_to_wire, parsed};
 use holdfast_proto::v1;
@@ -13,9 +12,10 @@ use tokio::sync::mpsc;
 use tonic::{Status, Streaming};
 
 use super::message::Signs;
+use super::own;
 use crate::driver::Asked;
 use crate::grpc::shared::Shared;
-use crate::grpc::{refused, status};
+use crate::grpc::status;
 use crate::logs::{Channel, Chunk, HostEnd, Stream};
 
 /// Pairs of claim and step that a stream remembers to be its agent's own.
@@ -82,29 +82,19 @@ impl Upload {
         })
     }
 
-    /// Only the agent that the attempt was leased to may speak of it, under its fence, of a step that it has. Everything
-    /// else gets the answer of what does not exist.
+    /// Only the agent that the attempt was leased to may speak of it, under its fence, of a step that it has. What was found
+    /// to be so is remembered.
     async fn check(&mut self, claim: Claim, step: &StepName) -> Result<(), Status> {
         let key = (claim, step.clone());
         if self.own.contains(&key) {
             return Ok(());
         }
-        let (agent, step) = (self.agent.clone(), step.clone());
-        let is_own = self.shared.reader.run(move |reader| {
-            let Some(row) = reader.deployment(claim.deployment)? else { return Ok(false) };
-            let attempt = row.record.attempts.iter().find(|attempt| attempt.id == claim.attempt);
-            let leased = attempt.is_some_and(|attempt| attempt.agent == agent && attempt.fence == claim.fence);
-            Ok(leased && row.record.spec.steps.iter().any(|spec| spec.name == step))
-        });
-        if is_own.await.map_err(|error| refused::by_store(&error))? {
-            if self.own.len() >= MAX_CHECKED {
-                self.own.clear();
-            }
-            self.own.insert(key);
-            return Ok(());
+        own::step(&self.shared, &self.agent, claim, step, "output").await?;
+        if self.own.len() >= MAX_CHECKED {
+            self.own.clear();
         }
-        self.audit(claim);
-        Err(status::of(&Problem::new(Code::DeploymentNotFound, "no such attempt").so("nothing was stored")))
+        self.own.insert(key);
+        Ok(())
     }
 
     async fn sign_of_life(&mut self, claim: Claim) {
@@ -117,15 +107,6 @@ impl Upload {
         if let Err(error) = self.shared.driver.ask(target, Asked::Heard { speaker, claim }).await {
             tracing::debug!(agent = %self.agent, %error, "a sign of life was not taken");
         }
-    }
-
-    fn audit(&self, claim: Claim) {
-        tracing::warn!(agent = %self.agent, attempt = %claim.attempt, "an output of an attempt that is not the agent's");
-        self.shared.driver.refused(
-            format!("agent {}", self.agent),
-            format!("output of attempt {} of {} under fence {}", claim.attempt, claim.deployment, claim.fence),
-            "no such attempt of this agent".to_owned(),
-        );
     }
 }
 

@@ -11,7 +11,7 @@ use holdfast_proto::v1;
 use sha2::{Digest, Sha256};
 use tonic::Status;
 
-use super::{Call, find};
+use super::{Call, archives, find};
 use crate::driver::Asked;
 use crate::grpc::shared::Shared;
 use crate::grpc::{refused, status};
@@ -30,6 +30,7 @@ pub(super) async fn submit(call: Call<'_, v1::SubmitRequest>) -> Result<v1::Subm
     let state = find::target(shared, target.as_str()).await?;
     let spec =
         file.resolve(&inputs, instead.as_ref(), &state.spec).map_err(|errors| status::bad_file(&errors, "FILE"))?;
+    archives::present(shared, &spec.steps).await?;
     let asked = Asked::Submit { request, digest, spec, by: by.name, no_queue: asked.no_queue };
     let told = match shared.driver.ask(target.clone(), asked).await {
         Ok(told) => told,
