@@ -1,5 +1,6 @@
 //! Real processes, real sockets, real faults.
 
+mod archives;
 mod bad_input;
 mod bugs;
 mod cancel;
