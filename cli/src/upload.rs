@@ -45,6 +45,13 @@ pub fn folder_of(file: &str) -> PathBuf {
     }
 }
 
+/// The files of [`find`] that are not there: a file can be valid before everything that it names is built.
+#[must_use]
+pub fn absent(text: &str, inputs: &BTreeMap<String, String>, folder: &Path) -> Vec<String> {
+    let Ok(file) = DeploymentFile::parse(text) else { return Vec::new() };
+    file.uploads(inputs).into_iter().map(|(name, _)| name).filter(|name| !folder.join(name).exists()).collect()
+}
+
 /// Everything to upload, or what is wrong with one of them. Nothing of a file that can't be read: the coordinator says why.
 pub fn find(text: &str, inputs: &BTreeMap<String, String>, folder: &Path) -> Result<Vec<Upload>, Failure> {
     let Ok(file) = DeploymentFile::parse(text) else { return Ok(Vec::new()) };

@@ -24,7 +24,15 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Outcome {
     let folder = upload::folder_of(&args.file);
     let checked =
         check(&text).map_err(|errors| upload::with_digests(Failure::of_file(&errors, &args.file), &text, &folder))?;
-    upload::find(&text, &BTreeMap::new(), &folder)?;
+    let inputs = BTreeMap::new();
+    match upload::absent(&text, &inputs, &folder).as_slice() {
+        [] => upload::find(&text, &inputs, &folder).map(drop)?,
+        absent => {
+            for name in absent.iter().map(|name| one_line(name)) {
+                context.printer.talk(&format!("{name} is not there: its digest was not checked"))?;
+            }
+        }
+    }
     let name = one_line(&args.file);
     let whole = json!({ "file": args.file, "valid": true, "kind": checked.kind, "target": checked.target, "inputs": checked.inputs });
     let target = checked.target.map_or_else(String::new, |target| format!(" of {target}"));

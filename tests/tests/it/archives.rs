@@ -98,6 +98,8 @@ async fn an_archive_of_another_digest_is_refused_before_anything_changes_and_the
         assert!(ran.stderr.contains("HF-1005") && ran.stderr.contains(&told), "{}", ran.stderr);
     }
     let nowhere = file(&cluster, "upload:nowhere.tar.gz", &digest(&archive.sha256));
+    let ran = cli.run(&["check", &nowhere]).await;
+    assert!(ran.expect(0).stderr.contains("nowhere.tar.gz is not there"), "{}", ran.stderr);
     let ran = cli.run(&["deploy", &nowhere]).await;
     ran.expect(16);
     assert!(ran.stderr.contains("HF-2070") && ran.stderr.contains("nowhere.tar.gz"), "{}", ran.stderr);
