@@ -106,7 +106,7 @@ impl Hands for Workshop {
     }
 
     fn stop(&mut self, assignment: &Assignment, step: &StepSpec) {
-        let attempt = assignment.claim.attempt;
+        let attempt = assignment.folder();
         if self.stopping.insert((attempt, step.name.clone())) {
             let (grace, step) = (assignment.grace, step.name.clone());
             self.spawn("stop", move |bench| bench.stop(attempt, &step, grace));
@@ -228,7 +228,7 @@ impl Bench {
     /// Waits until the step's records say how it ended, or that nobody saw it.
     fn watch(&self, job: &Job) {
         let folder = self.places.step(job.attempt(), &job.step.name);
-        self.logs.follow(Output { claim: job.assignment.claim, step: job.step.name.clone() });
+        self.logs.follow(Output { claim: job.assignment.claim, step: job.step.name.clone(), folder: job.attempt() });
         loop {
             match self.supervisor.wait(&folder, WATCH) {
                 Ok(known) if known.is_settled() => return self.settled(job, known),
@@ -358,8 +358,9 @@ impl Bench {
 }
 
 impl Job {
+    /// The attempt whose folder holds the step's records.
     fn attempt(&self) -> AttemptId {
-        self.assignment.claim.attempt
+        self.assignment.folder()
     }
 
     fn operation(&self) -> OperationId {

@@ -18,7 +18,7 @@ use std::io;
 use std::path::Path;
 
 use holdfast_common::claim::Claim;
-use holdfast_common::id::StepName;
+use holdfast_common::id::{AttemptId, StepName};
 use holdfast_net::tls::ClientTls;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -30,10 +30,12 @@ use sender::Sender;
 /// One step's output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
-    /// Of which attempt.
+    /// Of which attempt: the one that the step began under, whoever goes on with its process.
     pub claim: Claim,
     /// Of which step.
     pub step: StepName,
+    /// The attempt whose folder holds the step's files.
+    pub folder: AttemptId,
 }
 
 #[derive(Debug)]

@@ -8,12 +8,15 @@ use super::Output;
 use crate::places::Places;
 
 fn path(places: &Places, output: &Output) -> PathBuf {
-    places.uploads().join(format!("{}.{}.json", output.claim.attempt, output.step))
+    places.uploads().join(format!("{}.{}.json", output.folder, output.step))
 }
 
-/// By a rename: a note is whole or absent.
+/// By a rename: a note is whole or absent. One that is there stays: it has the claim that the step began under.
 pub(super) fn write(places: &Places, output: &Output) -> io::Result<()> {
     let path = path(places, output);
+    if path.exists() {
+        return Ok(());
+    }
     let fresh = path.with_extension("new");
     fs::write(&fresh, serde_json::to_vec(output).expect("plain data serializes"))?;
     fs::rename(fresh, path)

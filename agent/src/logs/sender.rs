@@ -116,7 +116,7 @@ impl Sender {
     fn note(&mut self, told: Told) {
         let Told::Follow(output) = told else { return };
         for stream in [LogStream::Stdout, LogStream::Stderr] {
-            let key = (output.claim.attempt, output.step.clone(), stream as i32);
+            let key = (output.folder, output.step.clone(), stream as i32);
             let fresh = Following { output: output.clone(), stream, offset: None, limit_reached: false };
             self.streams.entry(key).or_insert(fresh);
         }
@@ -151,7 +151,7 @@ impl Sender {
         if !asks && piece.data.is_empty() && piece.end.is_none() {
             return Ok(Sent::Nothing);
         }
-        let key = (following.output.claim.attempt, following.output.step.clone(), following.stream as i32);
+        let key = (following.output.folder, following.output.step.clone(), following.stream as i32);
         let request = request(&following, piece);
         let open = match upload.take() {
             Some(open) => open,
@@ -176,7 +176,7 @@ impl Sender {
 
     /// What there is to send. Before the coordinator was asked where it stands, only how much there is.
     async fn look(&self, following: &Following) -> Result<Option<Piece>, Status> {
-        let folder = self.places.step(following.output.claim.attempt, &following.output.step);
+        let folder = self.places.step(following.output.folder, &following.output.step);
         let (supervisor, stream) = (Arc::clone(&self.supervisor), following.stream);
         let (offset, only_end) = (following.offset.unwrap_or(0), following.offset.is_none() || following.limit_reached);
         let looked = tokio::task::spawn_blocking(move || piece::next(&supervisor, &folder, stream, offset, only_end));

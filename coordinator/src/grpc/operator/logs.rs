@@ -250,7 +250,7 @@ impl Reading {
             let is_missing = match length {
                 _ if open.over => false,
                 Some(length) => length > 0 || !at_work,
-                None => !at_work && run.is_some_and(|(_, run)| has_output(run)),
+                None => !at_work && run.is_some_and(|(attempt, run)| has_output(deployment, attempt, run)),
             };
             if is_missing {
                 let missing = Gap { from: open.offset, length, reason: GapReason::NotArrived };
@@ -265,7 +265,9 @@ impl Reading {
         if !self.is_settled(deployment) {
             return Over::Not;
         }
-        let waits = |open: &Open| !open.over && run_of(deployment, open).is_some_and(|(_, run)| has_output(run));
+        let waits = |open: &Open| {
+            !open.over && run_of(deployment, open).is_some_and(|(attempt, run)| has_output(deployment, attempt, run))
+        };
         if self.open.iter().any(waits) { Over::ButForOutputs } else { Over::Whole }
     }
 
@@ -298,13 +300,28 @@ fn run_of<'a>(deployment: &'a Deployment, open: &Open) -> Option<(&'a Attempt, &
     Some((attempt, attempt.step(&open.stream.step)?))
 }
 
-/// Whether the step had a process here, which may have written something.
-fn has_output(run: &StepRun) -> bool {
-    match run.state {
+/// Whether the step had a process under this attempt, which may have written something.
+fn has_output(deployment: &Deployment, attempt: &Attempt, run: &StepRun) -> bool {
+    let had_process = match run.state {
         StepState::Started => true,
         StepState::Ended(_) => run.started.is_some(),
         StepState::Pending | StepState::Permitted | StepState::Carried { .. } => false,
-    }
+    };
+    had_process && !began_before(deployment, attempt, &run.name)
+}
+
+/// Whether the attempt goes on with a process of that step that began under an earlier attempt: its output is that one's.
+fn began_before(deployment: &Deployment, attempt: &Attempt, step: &StepName) -> bool {
+    let earlier = |id: AttemptId| deployment.attempts.iter().find(|attempt| attempt.id == id);
+    let chain = std::iter::successors(attempt.readmits.and_then(earlier), |attempt| attempt.readmits.and_then(earlier));
+    chain.filter_map(|attempt| attempt.step(step)).any(|run| match run.state {
+        StepState::Permitted | StepState::Started | StepState::Ended(StepEnd::Unknown) => true,
+        StepState::Pending
+        | StepState::Carried { .. }
+        | StepState::Ended(
+            StepEnd::Applied | StepEnd::Failed { .. } | StepEnd::Stopped { .. } | StepEnd::NotStarted,
+        ) => false,
+    })
 }
 
 fn streams(wanted: &Wanted, attempt: u32, id: AttemptId, step: &StepName) -> Vec<Open> {
