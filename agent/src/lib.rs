@@ -29,6 +29,7 @@ pub mod cli;
 pub mod config;
 pub mod crash;
 pub mod driver;
+pub mod fetch;
 pub mod hands;
 pub mod internal;
 pub mod journal;

@@ -15,8 +15,11 @@ use uuid::Uuid;
 use crate::boottime::BootTime;
 use crate::config::Config;
 use crate::driver::{Clock, Driver, Event};
+use crate::fetch::Fetcher;
 use crate::hands::Workshop;
 use crate::journal::{self, Journal};
+use crate::logs::Uploader;
+use crate::places::Places;
 use crate::session::{self, FromCoordinator, Owner, Pace, Welcome};
 
 /// Why the agent does not run.
@@ -43,8 +46,10 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Error> {
     )?;
     let journal = Journal::open(&config.state_dir, IncarnationId(Uuid::new_v4()))?;
     let (events, inbox) = mpsc::channel();
-    let logs = crate::logs::Uploader::start(&config.coordinator.address, &tls, stop.clone());
-    let workshop = Workshop::new(&config.state_dir, events.clone(), logs)?;
+    let logs = Uploader::start(&config.coordinator.address, &tls, &config.state_dir, stop.clone())?;
+    let places = Places::below(&config.state_dir);
+    let fetcher = Fetcher::new(&config, &tls, places.clone());
+    let workshop = Workshop::new(places, events.clone(), logs, fetcher)?;
     let driver = Driver::new(journal, workshop, Clocks, config.clone())?;
     let thread = std::thread::Builder::new().name("driver".to_owned()).spawn(move || {
         // A thread that decides no more must not leave an agent behind that looks alive.

@@ -21,6 +21,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod archives;
 pub mod auth;
 pub mod bugs;
 pub mod cli;

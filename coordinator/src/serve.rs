@@ -35,12 +35,13 @@ use tonic_health::pb::health_server::HealthServer;
 use tonic_health::server::{HealthReporter, HealthService};
 use uuid::Uuid;
 
+use crate::archives::{self, Archives};
 use crate::auth::Guard;
 use crate::config::Config;
 use crate::driver::thread::{self, SystemClock};
 use crate::driver::{self, Driver, Moment, Settings};
 use crate::grpc::{Agents, Limits, Operators, Shared};
-use crate::logs::Logs;
+use crate::logs::{self, Logs};
 use crate::sessions::{Directory, Profile};
 use crate::store::sqlite::SqliteStore;
 use crate::store::{self, Store};
@@ -68,6 +69,10 @@ pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Resul
     let address = listener.local_addr().context("could not read the address that was taken")?;
 
     let (shared, driver_thread) = start(&config, &shutdown).context("could not start on the store")?;
+    let (logs, reader, age) = (shared.logs.clone(), shared.reader.clone(), config.output.keep_age.0);
+    tokio::spawn(logs::retention::run(logs, reader, age, wall, shutdown.clone()));
+    let (archives, reader) = (shared.archives.clone(), shared.reader.clone());
+    tokio::spawn(archives::retention::run(archives, reader, shutdown.clone()));
     let health = HealthReporter::new();
     set_health(&health, ServingStatus::NotServing).await;
 
@@ -152,7 +157,18 @@ fn start(config: &Config, shutdown: &CancellationToken) -> anyhow::Result<(Share
         driver: handle,
         reader,
         directory,
-        logs: Logs::new(config.data_dir.join("logs"), config.output.max_bytes),
+        logs: Logs::open(
+            config.data_dir.join("logs"),
+            logs::Bounds { stream_bytes: config.output.max_bytes, total_bytes: config.output.keep_bytes_total },
+        )?,
+        archives: Archives::open(
+            config.data_dir.join("archives"),
+            archives::Bounds {
+                archive_bytes: config.archives.max_bytes,
+                total_bytes: config.archives.keep_bytes_total,
+                age: config.archives.keep_age.0.into(),
+            },
+        )?,
         attachments: config.data_dir.join("attachments"),
         identity,
         limits: Limits {

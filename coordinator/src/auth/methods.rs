@@ -50,6 +50,7 @@ const VIEW: Demand = Demand::Token(Permission::View);
 pub const METHODS: &[Method] = &[
     streaming("/holdfast.v1.AgentService/Connect", Demand::AgentCertificate),
     streaming("/holdfast.v1.AgentService/UploadLog", Demand::AgentCertificate),
+    streaming("/holdfast.v1.AgentService/FetchArchive", Demand::AgentCertificate),
     once("/holdfast.v1.OperatorService/WhoAmI", VIEW),
     once("/holdfast.v1.OperatorService/ApplyTarget", Demand::Token(Permission::Declare)),
     once("/holdfast.v1.OperatorService/GetTarget", VIEW),
@@ -68,6 +69,7 @@ pub const METHODS: &[Method] = &[
     once("/holdfast.v1.OperatorService/Attest", Demand::Token(Permission::Attest)),
     once("/holdfast.v1.OperatorService/Decide", Demand::Token(Permission::Decide)),
     once("/holdfast.v1.OperatorService/ListAgents", VIEW),
+    streaming("/holdfast.v1.OperatorService/UploadArchive", Demand::Token(Permission::Deploy)),
     once("/holdfast.v1.OperatorService/HoldTarget", Demand::Token(Permission::Hold)),
     once("/holdfast.v1.OperatorService/UnholdTarget", Demand::Token(Permission::Hold)),
     once("/holdfast.v1.OperatorService/Plan", VIEW),

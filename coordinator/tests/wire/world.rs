@@ -64,6 +64,7 @@ impl World {
             lease: Lease::default(),
             heartbeat: Heartbeat { interval: Span(Millis(1_000)) },
             output: Output::default(),
+            archives: holdfast_coordinator::config::Archives::default(),
             log: Log::default(),
         };
         change(&mut config);

@@ -1,5 +1,6 @@
 //! Real processes, real sockets, real faults.
 
+mod archives;
 mod bad_input;
 mod bugs;
 mod cancel;
@@ -14,6 +15,7 @@ mod hold;
 mod hostile_coordinator;
 mod main_job;
 mod messages;
+mod outputs;
 mod reconnect;
 mod recovery;
 mod restart;

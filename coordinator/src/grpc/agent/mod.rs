@@ -4,9 +4,11 @@
 //! from it: here by the [`Speaker`](holdfast_coordinator_core::input::Speaker) that the core checks every claim
 //! against, and by the attempt's agent where outputs are stored.
 
+mod fetch;
 mod held;
 mod hello;
 mod message;
+mod own;
 mod session;
 mod upload;
 
@@ -38,6 +40,7 @@ impl Agents {
 #[tonic::async_trait]
 impl AgentService for Agents {
     type ConnectStream = Answers;
+    type FetchArchiveStream = ReceiverStream<Result<v1::FetchArchiveResponse, Status>>;
     type UploadLogStream = ReceiverStream<Result<v1::UploadLogResponse, Status>>;
 
     async fn connect(
@@ -68,5 +71,13 @@ impl AgentService for Agents {
         let upload = upload::Upload::new(self.shared.clone(), name);
         tokio::spawn(upload.run(request.into_inner(), answers));
         Ok(Response::new(ReceiverStream::new(stream)))
+    }
+
+    async fn fetch_archive(
+        &self,
+        request: Request<v1::FetchArchiveRequest>,
+    ) -> Result<Response<Self::FetchArchiveStream>, Status> {
+        let CertifiedAgent(name) = caller(&request)?;
+        fetch::fetch(&self.shared, &name, request.into_inner()).await.map(Response::new)
     }
 }

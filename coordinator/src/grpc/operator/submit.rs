@@ -12,7 +12,7 @@ use holdfast_proto::v1;
 use sha2::{Digest, Sha256};
 use tonic::Status;
 
-use super::{Call, find};
+use super::{Call, archives, find};
 use crate::driver::Asked;
 use crate::grpc::shared::Shared;
 use crate::grpc::{refused, status};
@@ -32,6 +32,7 @@ pub(super) async fn submit(call: Call<'_, v1::SubmitRequest>) -> Result<v1::Subm
     let declared = declared.ok_or_else(|| status::of(&refused::no_such_target(target.as_str())))?;
     let spec =
         file.resolve(&inputs, instead.as_ref(), &declared).map_err(|errors| status::bad_file(&errors, "FILE"))?;
+    archives::present(shared, &spec.steps).await?;
     let asked = Asked::Submit { request, digest, spec, by: by.name, no_queue: asked.no_queue };
     let told = match shared.driver.ask(target.clone(), asked).await {
         Ok(told) => told,
