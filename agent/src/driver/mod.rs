@@ -15,6 +15,7 @@ mod hello;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
@@ -29,6 +30,7 @@ use holdfast_common::outcome::{Exit, Reading, StepEnd};
 use holdfast_common::report::{DeclineReason, PermitDenial, ReportSequence};
 use holdfast_common::spec::StepSpec;
 use holdfast_common::time::{Millis, Wall};
+use holdfast_net::ops::Pulse;
 use holdfast_proto::v1::{ConnectRequest, Hello};
 use tokio::sync::{mpsc, oneshot};
 
@@ -36,6 +38,7 @@ use crate::bugs::{self, Bug};
 use crate::config::Config;
 use crate::crash::{self, CrashPoint};
 use crate::journal::{Error, Journal, Position};
+use crate::metrics::Metrics;
 use crate::session::{FromCoordinator, Inquiry, Welcome};
 use batch::Batch;
 
@@ -152,6 +155,8 @@ pub struct Driver<H, C> {
     token: String,
     position: Option<Position>,
     session: Option<Live>,
+    metrics: Arc<Metrics>,
+    pulse: Pulse,
 }
 
 impl<H: Hands, C: Clock> Driver<H, C> {
@@ -169,6 +174,8 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             token,
             position,
             session: None,
+            metrics: Arc::default(),
+            pulse: Pulse::new(),
             journal,
         };
         for (claim, _) in driver.journal.unanswered()? {
@@ -176,6 +183,13 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         }
         driver.take_up()?;
         Ok(driver)
+    }
+
+    /// Measures into these instead of its own.
+    #[must_use]
+    pub fn measured(mut self, metrics: Arc<Metrics>, pulse: Pulse) -> Self {
+        (self.metrics, self.pulse) = (metrics, pulse);
+        self
     }
 
     fn take_up(&mut self) -> Result<(), Error> {
@@ -198,11 +212,13 @@ impl<H: Hands, C: Clock> Driver<H, C> {
     /// Runs until told to stop.
     pub fn run(mut self, events: &Receiver<Event>) {
         loop {
+            self.pulse.rests();
             let first = match events.recv_timeout(self.patience()) {
                 Ok(event) => Some(event),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return,
             };
+            self.pulse.works();
             let batch = first.into_iter().chain(events.try_iter()).take(64).collect::<Vec<_>>();
             let stop = batch.iter().any(|event| matches!(event, Event::Stop));
             self.step(batch);
@@ -230,6 +246,8 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         }
         self.tick(&mut batch);
         self.settle(batch);
+        let outbox = self.unsaid.values().sum();
+        self.metrics.stands(self.session.is_some(), outbox, self.works.values());
     }
 
     fn event(&mut self, event: Event, batch: &mut Batch) {
@@ -237,7 +255,10 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             Event::Hello(reply) => drop(reply.send(self.hello())),
             Event::Up(welcome, outgoing) => self.up(welcome, outgoing, batch),
             Event::Down => self.session_is(None, batch),
-            Event::Message(session, message) if self.is_live(session) => self.message(session, message, batch),
+            Event::Message(session, message) if self.is_live(session) => {
+                self.metrics.heard();
+                self.message(session, message, batch);
+            }
             Event::Message(..) | Event::Stop => {}
             Event::Hand(event) => self.hand(event, batch),
         }
@@ -258,6 +279,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         self.token = welcome.token;
         self.position = Some(position);
         batch.welcomed = true;
+        self.metrics.session_began();
         self.session = Some(Live {
             id: welcome.session,
             outgoing,
@@ -336,6 +358,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             Verdict::TakenAlready => batch.answer_offer(claim, None),
             Verdict::Decline(reason) => {
                 tracing::warn!(deployment = %claim.deployment, ?reason, "declined an offer");
+                self.metrics.declined(reason);
                 batch.answer_offer(claim, Some(reason));
             }
             Verdict::Take => {

@@ -156,6 +156,7 @@ fn config(folder: &std::path::Path) -> Config {
         labels: BTreeMap::new(),
         policy: config::Policy { targets: vec!["shop@*".to_owned()], ..config::Policy::default() },
         log: config::Log::default(),
+        ops: holdfast_net::ops::Settings::default(),
     }
 }
 

@@ -13,6 +13,7 @@
 //! | --- | --- |
 //! | `settings.rs` | where to listen, how slow is dead |
 //! | `health.rs` | parts and what they say |
+//! | `kept.rs` | a part that a file is |
 //! | `pulse.rs` | whether a work loop turns |
 //! | `answer.rs` | a request's answer, pure |
 //! | `server.rs` | the listener |
@@ -21,6 +22,7 @@
 
 mod answer;
 mod health;
+mod kept;
 pub mod process;
 mod pulse;
 mod server;
@@ -29,6 +31,7 @@ pub mod table;
 
 pub use answer::{Answer, Asked, Form, Page};
 pub use health::{Health, Part, Report, State};
+pub use kept::kept;
 pub use pulse::{Doing, Pulse};
 pub use server::{Error, Pages, Server, listen};
 pub use settings::{Address, Settings};
