@@ -25,9 +25,9 @@ use holdfast_coordinator_core::{Effect, TargetState};
 use holdfast_net::ops::{self, Health, Pages, Pulse};
 use holdfast_net::serve::{self as wire, Routes};
 use holdfast_net::tls::ServerTls;
-use holdfast_proto::MAX_MESSAGE_BYTES;
 use holdfast_proto::v1::agent_service_server::AgentServiceServer;
 use holdfast_proto::v1::operator_service_server::OperatorServiceServer;
+use holdfast_proto::{FILE_DESCRIPTOR_SET, MAX_MESSAGE_BYTES};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tokio::net::TcpListener;
@@ -42,7 +42,7 @@ use crate::auth::Guard;
 use crate::config::Config;
 use crate::driver::thread::{self, SystemClock};
 use crate::driver::{self, Driver, Moment, Settings};
-use crate::grpc::{Agents, Limits, Operators, Shared};
+use crate::grpc::{Agents, Limits, Measured, Operators, Shared};
 use crate::health::{self, Stage};
 use crate::logs::Logs;
 use crate::metrics::Metrics;
@@ -81,17 +81,20 @@ pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Resul
 
     let health = Health::new();
     let stage = Stage::register(&health);
-    let metrics = Arc::new(Metrics::new());
+    let metrics = Arc::new(Metrics::new().of_process());
     let _ops = start_ops(&config, &health, &metrics).await?;
 
     let pulse = Pulse::new();
-    let (shared, driver_thread) = start(&config, &shutdown, &pulse).context("could not start on the store")?;
+    let (shared, driver_thread) =
+        start(&config, &shutdown, &pulse, &metrics).context("could not start on the store")?;
     health::register(&health, &config, &pulse, &shared.driver).context("could not look at the store")?;
     let reporter = HealthReporter::new();
     set_health(&reporter, ServingStatus::NotServing).await;
 
     let limits = wire::Limits::default();
-    let gate = Guard::new(routes(&shared, &reporter), Arc::new(StoredTokens::new(shared.reader.clone())), shared.clock);
+    let tokens = Arc::new(StoredTokens::new(shared.reader.clone()));
+    let gate = Guard::new(routes(&shared, &reporter)?, tokens, shared.clock);
+    let gate = Measured::new(gate, metrics);
     let stop = shutdown.clone();
     let serving =
         wire::builder(&limits).serve_with_incoming_shutdown(gate, wire::incoming(listener, tls, &limits), async move {
@@ -188,6 +191,7 @@ fn start(
     config: &Config,
     shutdown: &CancellationToken,
     pulse: &Pulse,
+    metrics: &Arc<Metrics>,
 ) -> anyhow::Result<(Shared, std::thread::JoinHandle<()>)> {
     let clock = SystemClock::new();
     let store = SqliteStore::open(&config.store(), StoreId(Uuid::new_v4()), wall())?;
@@ -204,7 +208,9 @@ fn start(
         Settings { lease_margin: config.lease.margin.0 },
         &inbox,
         Moment::of(&clock),
-    )?;
+    )?
+    .measured(Arc::clone(metrics))?;
+    metrics.read_from(Arc::clone(&directory), handle.clone(), wall);
     let driver_thread = thread::spawn(driver, inbox, clock, pulse.clone())?;
     let shared = Shared {
         driver: handle,
@@ -234,7 +240,7 @@ fn remembered(row: &store::AgentRow) -> Profile {
     }
 }
 
-fn routes(shared: &Shared, health: &HealthReporter) -> Routes {
+fn routes(shared: &Shared, health: &HealthReporter) -> anyhow::Result<Routes> {
     let agents = AgentServiceServer::new(Agents::new(shared.clone()))
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
@@ -242,7 +248,12 @@ fn routes(shared: &Shared, health: &HealthReporter) -> Routes {
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
     let health = HealthServer::new(HealthService::from_health_reporter(health.clone()));
-    Routes::new().with(agents).with(operators).with(health)
+    let reflection = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1()
+        .context("could not read the protocol's own descriptors")?;
+    Ok(Routes::new().with(agents).with(operators).with(health).with(reflection))
 }
 
 async fn set_health(health: &HealthReporter, status: ServingStatus) {

@@ -314,12 +314,14 @@ impl<H: Hands, C: Clock> Driver<H, C> {
                 batch.answered.push(sequence);
             }
             FromCoordinator::Cancel { claim, reason } if self.holds(claim) => {
-                tracing::info!(attempt = %claim.attempt, reason, "asked to stop");
+                let Claim { deployment, attempt, fence } = claim;
+                tracing::info!(%deployment, %attempt, %fence, reason, "asked to stop");
                 crash::point(CrashPoint::CancelHeard);
                 self.decide(claim.attempt, Input::StopAsked, batch);
             }
             FromCoordinator::Cancel { claim, .. } => {
-                tracing::info!(attempt = %claim.attempt, "asked to stop what is not held")
+                let Claim { deployment, attempt, fence } = claim;
+                tracing::info!(%deployment, %attempt, %fence, "asked to stop what is not held");
             }
             FromCoordinator::Inquiry(inquiry) => batch.inquiries.push(*inquiry),
             FromCoordinator::Bye { .. } => {}
@@ -357,11 +359,15 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         match verdict {
             Verdict::TakenAlready => batch.answer_offer(claim, None),
             Verdict::Decline(reason) => {
-                tracing::warn!(deployment = %claim.deployment, ?reason, "declined an offer");
+                let Claim { deployment, attempt, fence } = claim;
+                let target = &assignment.target;
+                tracing::warn!(%target, %deployment, %attempt, %fence, ?reason, "declined an offer");
                 self.metrics.declined(reason);
                 batch.answer_offer(claim, Some(reason));
             }
             Verdict::Take => {
+                let (Claim { deployment, attempt, fence }, target) = (claim, &assignment.target);
+                tracing::info!(%target, %deployment, %attempt, %fence, "took an offer");
                 self.fences.insert(assignment.target.clone(), claim.fence);
                 batch.fences.insert(assignment.target.clone(), claim.fence);
                 let lease = LeaseCount::Until(until(self.clock.boot(), ttl));
@@ -393,7 +399,8 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         batch: &mut Batch,
     ) {
         if !self.holds(claim) {
-            tracing::warn!(attempt = %claim.attempt, "a permit for what is not held");
+            let Claim { deployment, attempt, fence } = claim;
+            tracing::warn!(%deployment, %attempt, %fence, "a permit for what is not held");
             return;
         }
         let input = match denial {
@@ -402,7 +409,8 @@ impl<H: Hands, C: Clock> Driver<H, C> {
                 Input::Granted { step, session }
             }
             Some(denial) => {
-                tracing::warn!(attempt = %claim.attempt, %step, ?denial, "permit denied");
+                let Claim { deployment, attempt, fence } = claim;
+                tracing::warn!(%deployment, %attempt, %fence, %step, ?denial, "permit denied");
                 Input::Denied { step, denial }
             }
         };

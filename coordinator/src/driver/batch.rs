@@ -6,6 +6,7 @@ use holdfast_common::id::{DeploymentId, TargetName};
 use holdfast_coordinator_core::event::{Event, Recorded};
 
 use crate::crash::{CrashPoint, reached};
+use crate::metrics::facts::Fact;
 use crate::store::GlobalOrder;
 
 /// Gathered by one step.
@@ -21,6 +22,10 @@ pub(super) struct Batch {
     pub(super) begun: Vec<(DeploymentId, TargetName)>,
     /// Deployments that ended.
     pub(super) ended: Vec<DeploymentId>,
+    /// What is to be counted once it is committed.
+    pub(super) facts: Vec<Fact>,
+    /// What is to be logged once it is committed.
+    pub(super) recorded: Vec<(TargetName, Vec<Recorded>)>,
     answers: Vec<Box<dyn FnOnce() + Send>>,
     points: BTreeSet<(CrashPoint, CrashPoint)>,
 }

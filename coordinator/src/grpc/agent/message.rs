@@ -284,7 +284,8 @@ fn no_answer_of_ours(answer: &Answer) -> End {
 }
 
 fn audit(session: &Session, what: &str, claim: Claim, why: &str) {
-    tracing::warn!(agent = %session.speaker.agent, what, attempt = %claim.attempt, why, "refused");
+    let Claim { deployment, attempt, fence } = claim;
+    tracing::warn!(agent = %session.speaker.agent, what, %deployment, %attempt, %fence, why, "refused");
     session.shared.driver.refused(
         format!("agent {}", session.speaker.agent),
         format!("{what} for attempt {} of {} under fence {}", claim.attempt, claim.deployment, claim.fence),

@@ -107,7 +107,7 @@ impl Connection {
         };
         hello::settle(&session, &fingerprint, &hello).await;
         if let Some(end) = session.listen(&mut incoming, &answers).await {
-            tracing::info!(%agent, code = %end.code, detail = %end.detail, "a session ends");
+            tracing::info!(%agent, session = %session.id, code = %end.code, detail = %end.detail, "a session ends");
             session.outgoing.bye(end.code, &end.detail);
         }
         let was_current = shared.directory.detach(&agent, session.id, shared.now());
