@@ -49,6 +49,7 @@ const CONTACTS: &[&str] = &["connected", "silent"];
 const BUILD: &str = "holdfast_build_info";
 const TARGETS_UNCERTAIN: &str = "holdfast_targets_uncertain";
 const TARGETS_RESERVED: &str = "holdfast_targets_reserved";
+const ON_HOLD: &str = "holdfast_targets_on_hold";
 const OLDEST: &str = "holdfast_oldest_uncertain_age_seconds";
 const OPEN_DEPLOYMENTS: &str = "holdfast_deployments_open";
 const DEPLOYMENTS: &str = "holdfast_deployments_total";
@@ -79,6 +80,7 @@ const OWN: &[Row] = &[
         "Targets held by a deployment of which nobody knows whether it is changing them now",
     ),
     Row::new(TARGETS_RESERVED, Kind::Gauge, In::Number, "Targets that a deployment holds"),
+    Row::new(ON_HOLD, Kind::Gauge, In::Number, "Targets that an operator has put on hold"),
     Row::new(
         OLDEST,
         Kind::Gauge,
@@ -143,6 +145,7 @@ pub struct Metrics {
     sources: OnceLock<Sources>,
     targets_uncertain: Gauge,
     targets_reserved: Gauge,
+    on_hold: Gauge,
     oldest: Gauge<f64, std::sync::atomic::AtomicU64>,
     open: Family<By, Gauge>,
     deployments: Family<By, Counter>,
@@ -198,6 +201,7 @@ impl Metrics {
             sources: OnceLock::new(),
             targets_uncertain: Gauge::default(),
             targets_reserved: Gauge::default(),
+            on_hold: Gauge::default(),
             oldest: Gauge::default(),
             open: Family::default(),
             deployments: Family::default(),
@@ -262,6 +266,7 @@ impl Metrics {
         table::register(registry, OWN, BUILD, Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         table::register(registry, OWN, TARGETS_UNCERTAIN, self.targets_uncertain.clone());
         table::register(registry, OWN, TARGETS_RESERVED, self.targets_reserved.clone());
+        table::register(registry, OWN, ON_HOLD, self.on_hold.clone());
         table::register(registry, OWN, OLDEST, self.oldest.clone());
         table::register(registry, OWN, OPEN_DEPLOYMENTS, self.open.clone());
         table::register(registry, OWN, DEPLOYMENTS, self.deployments.clone());
@@ -308,6 +313,7 @@ impl Metrics {
         let stands = self.standing.sum((sources.clock)());
         self.targets_uncertain.set(stands.uncertain);
         self.targets_reserved.set(stands.reserved);
+        self.on_hold.set(stands.on_hold);
         self.oldest.set(stands.oldest.as_secs_f64());
         for (state, count) in OPEN.iter().zip(stands.open) {
             self.open.get_or_create(&[("state", state)]).set(count);

@@ -52,7 +52,10 @@ pub(super) fn tell(target: &TargetName, Recorded { event, deployment, .. }: &Rec
         Event::DeploymentMoved { state, because, .. } => {
             debug!(%target, deployment, state = state_word(*state), because, "deployment moved");
         }
-        Event::Reserved { .. }
+        Event::HoldPlaced { hold } => info!(%target, by = %hold.by, reason = hold.reason, "target put on hold"),
+        Event::HoldEnded { how } => info!(%target, how = ?how, "hold ended"),
+        Event::PolicyScheduled { .. }
+        | Event::Reserved { .. }
         | Event::Waits { .. }
         | Event::LeaseRenewed { .. }
         | Event::OfferAccepted { .. }

@@ -113,6 +113,9 @@ pub const EVENTS: &[&str] = &[
     "decided",
     "deployment_ended",
     "revision_recorded",
+    "policy_scheduled",
+    "hold_placed",
+    "hold_ended",
 ];
 
 /// An event's kind.
@@ -139,6 +142,9 @@ pub fn kind(event: &Event) -> &'static str {
         Event::Decided { .. } => "decided",
         Event::DeploymentEnded { .. } => "deployment_ended",
         Event::RevisionRecorded { .. } => "revision_recorded",
+        Event::PolicyScheduled { .. } => "policy_scheduled",
+        Event::HoldPlaced { .. } => "hold_placed",
+        Event::HoldEnded { .. } => "hold_ended",
     }
 }
 
@@ -195,7 +201,10 @@ pub fn of<E>(
             | Event::ReportAccepted { .. }
             | Event::InquiryOpened { .. }
             | Event::DeadlinePassed { .. }
-            | Event::RevisionRecorded { .. } => {}
+            | Event::RevisionRecorded { .. }
+            | Event::PolicyScheduled { .. }
+            | Event::HoldPlaced { .. }
+            | Event::HoldEnded { .. } => {}
         }
     }
     Ok(facts)

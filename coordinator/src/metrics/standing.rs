@@ -22,6 +22,7 @@ struct Stands {
     open: [i64; 4],
     uncertain: Option<DeploymentId>,
     reserved: bool,
+    on_hold: bool,
 }
 
 /// All of them together.
@@ -31,6 +32,7 @@ pub(super) struct Sum {
     pub(super) open: [i64; 4],
     pub(super) uncertain: i64,
     pub(super) reserved: i64,
+    pub(super) on_hold: i64,
     pub(super) oldest: Duration,
 }
 
@@ -51,8 +53,9 @@ impl Standing {
         if let Some(uncertain) = uncertain {
             since.entry(uncertain).or_insert(now);
         }
-        if open != [0; 4] {
-            targets.insert(target.clone(), Stands { open, uncertain, reserved: current.is_some() });
+        let on_hold = state.hold.is_some();
+        if on_hold || open != [0; 4] {
+            targets.insert(target.clone(), Stands { open, uncertain, reserved: current.is_some(), on_hold });
         }
     }
 
@@ -68,6 +71,7 @@ impl Standing {
                 *total += count;
             }
             sum.reserved += i64::from(stands.reserved);
+            sum.on_hold += i64::from(stands.on_hold);
             let Some(uncertain) = stands.uncertain else { continue };
             sum.uncertain += 1;
             let micros = inner.since.get(&uncertain).map_or(0, |since| now.0.saturating_sub(since.0).max(0));

@@ -20,8 +20,10 @@ mod messages;
 mod metrics;
 mod mixed;
 mod reconnect;
+mod recovery;
 mod restart;
 mod support;
+mod target_hold;
 
 /// Everything under test in one program.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_holdfast-under-test");
