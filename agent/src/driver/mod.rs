@@ -16,6 +16,7 @@ mod hello;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
@@ -30,6 +31,7 @@ use holdfast_common::outcome::{Exit, Reading, StepEnd};
 use holdfast_common::report::{DeclineReason, PermitDenial, ReportSequence};
 use holdfast_common::spec::StepSpec;
 use holdfast_common::time::{Millis, Wall};
+use holdfast_net::ops::Pulse;
 use holdfast_proto::v1::{ConnectRequest, Hello};
 use tokio::sync::{mpsc, oneshot};
 
@@ -37,6 +39,7 @@ use crate::bugs::{self, Bug};
 use crate::config::Config;
 use crate::crash::{self, CrashPoint};
 use crate::journal::{Error, Journal, Position};
+use crate::metrics::Metrics;
 use crate::session::{FromCoordinator, Inquiry, Welcome};
 use batch::Batch;
 
@@ -156,6 +159,8 @@ pub struct Driver<H, C> {
     token: String,
     position: Option<Position>,
     session: Option<Live>,
+    metrics: Arc<Metrics>,
+    pulse: Pulse,
 }
 
 impl<H: Hands, C: Clock> Driver<H, C> {
@@ -173,6 +178,8 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             token,
             position,
             session: None,
+            metrics: Arc::default(),
+            pulse: Pulse::new(),
             journal,
         };
         for (claim, _) in driver.journal.unanswered()? {
@@ -180,6 +187,13 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         }
         driver.take_up()?;
         Ok(driver)
+    }
+
+    /// Measures into these instead of its own.
+    #[must_use]
+    pub fn measured(mut self, metrics: Arc<Metrics>, pulse: Pulse) -> Self {
+        (self.metrics, self.pulse) = (metrics, pulse);
+        self
     }
 
     fn take_up(&mut self) -> Result<(), Error> {
@@ -202,6 +216,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
     /// Runs until told to stop.
     pub fn run(mut self, events: &Receiver<Event>) {
         loop {
+            self.pulse.rests();
             let waited = match self.patience() {
                 Some(span) => events.recv_timeout(span),
                 None => events.recv().map_err(RecvTimeoutError::from),
@@ -211,6 +226,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return,
             };
+            self.pulse.works();
             let batch = first.into_iter().chain(events.try_iter()).take(BATCH).collect::<Vec<_>>();
             let stop = batch.iter().any(|event| matches!(event, Event::Stop));
             self.step(batch);
@@ -239,6 +255,8 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         }
         self.tick(&mut batch);
         self.settle(batch);
+        let outbox = self.unsaid.values().sum();
+        self.metrics.stands(self.session.is_some(), outbox, self.works.values());
     }
 
     fn event(&mut self, event: Event, batch: &mut Batch) {
@@ -246,7 +264,10 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             Event::Hello(reply) => drop(reply.send(self.hello())),
             Event::Up(welcome, outgoing) => self.up(welcome, outgoing, batch),
             Event::Down => self.session_is(None, batch),
-            Event::Message(session, message) if self.is_live(session) => self.message(session, message, batch),
+            Event::Message(session, message) if self.is_live(session) => {
+                self.metrics.heard();
+                self.message(session, message, batch);
+            }
             Event::Message(..) | Event::Stop => {}
             Event::Hand(event) => self.hand(event, batch),
         }
@@ -267,6 +288,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         self.token = welcome.token;
         self.position = Some(position);
         batch.welcomed = true;
+        self.metrics.session_began();
         self.session = Some(Live {
             id: welcome.session,
             outgoing,
@@ -301,12 +323,14 @@ impl<H: Hands, C: Clock> Driver<H, C> {
                 batch.answered.push(sequence);
             }
             FromCoordinator::Cancel { claim, reason } if self.holds(claim) => {
-                tracing::info!(attempt = %claim.attempt, reason, "asked to stop");
+                let Claim { deployment, attempt, fence } = claim;
+                tracing::info!(%deployment, %attempt, %fence, reason, "asked to stop");
                 crash::point(CrashPoint::CancelHeard);
                 self.decide(claim.attempt, Input::StopAsked, batch);
             }
             FromCoordinator::Cancel { claim, .. } => {
-                tracing::info!(attempt = %claim.attempt, "asked to stop what is not held")
+                let Claim { deployment, attempt, fence } = claim;
+                tracing::info!(%deployment, %attempt, %fence, "asked to stop what is not held");
             }
             FromCoordinator::Inquiry(inquiry) => batch.inquiries.push(*inquiry),
             FromCoordinator::Bye { .. } => {}
@@ -347,10 +371,15 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         match verdict {
             Verdict::TakenAlready => batch.answer_offer(claim, None),
             Verdict::Decline(reason) => {
-                tracing::warn!(deployment = %claim.deployment, ?reason, "declined an offer");
+                let Claim { deployment, attempt, fence } = claim;
+                let target = &assignment.target;
+                tracing::warn!(%target, %deployment, %attempt, %fence, ?reason, "declined an offer");
+                self.metrics.declined(reason);
                 batch.answer_offer(claim, Some(reason));
             }
             Verdict::Take => {
+                let (Claim { deployment, attempt, fence }, target) = (claim, &assignment.target);
+                tracing::info!(%target, %deployment, %attempt, %fence, "took an offer");
                 self.fences.insert(assignment.target.clone(), claim.fence);
                 batch.fences.insert(assignment.target.clone(), claim.fence);
                 let lease = LeaseCount::Until(until(self.clock.boot(), ttl));
@@ -382,7 +411,8 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         batch: &mut Batch,
     ) {
         if !self.holds(claim) {
-            tracing::warn!(attempt = %claim.attempt, "a permit for what is not held");
+            let Claim { deployment, attempt, fence } = claim;
+            tracing::warn!(%deployment, %attempt, %fence, "a permit for what is not held");
             return;
         }
         let input = match denial {
@@ -391,7 +421,8 @@ impl<H: Hands, C: Clock> Driver<H, C> {
                 Input::Granted { step, session }
             }
             Some(denial) => {
-                tracing::warn!(attempt = %claim.attempt, %step, ?denial, "permit denied");
+                let Claim { deployment, attempt, fence } = claim;
+                tracing::warn!(%deployment, %attempt, %fence, %step, ?denial, "permit denied");
                 Input::Denied { step, denial }
             }
         };

@@ -8,6 +8,7 @@ use holdfast_coordinator_core::event::{Event, Recorded};
 use super::targets::Targets;
 use super::watchers::Entry;
 use crate::crash::{CrashPoint, reached};
+use crate::metrics::facts::Fact;
 use crate::store::{Appended, GlobalOrder};
 
 /// Gathered by one step.
@@ -25,6 +26,8 @@ pub(super) struct Batch {
     pub(super) begun: Vec<(DeploymentId, TargetName)>,
     /// Deployments that ended.
     pub(super) ended: Vec<DeploymentId>,
+    /// What is to be counted once it is committed.
+    pub(super) facts: Vec<Fact>,
     answers: Vec<Box<dyn FnOnce(&Targets) + Send>>,
     points: BTreeSet<(CrashPoint, CrashPoint)>,
 }

@@ -32,6 +32,7 @@ mod input;
 mod serving;
 mod step;
 mod targets;
+mod tell;
 pub mod thread;
 mod watchers;
 

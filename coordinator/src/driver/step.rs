@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use holdfast_common::id::TargetName;
+use holdfast_common::id::{DeploymentId, TargetName};
 use holdfast_common::report::{Disposition, FiledReason};
-use holdfast_common::time::Millis;
+use holdfast_common::time::{Millis, Wall};
+use holdfast_coordinator_core::event::Event;
 use holdfast_coordinator_core::input::Speaker;
+use holdfast_coordinator_core::state::DeploymentState;
 use holdfast_coordinator_core::{Answer, Effect, Input, Now};
 use rand::RngCore;
 
@@ -17,10 +19,13 @@ use super::inbox::{Body, OrphanReport, Reply};
 use super::input::{Draw, Prepared};
 use super::serving::ServingClock;
 use super::targets::Targets;
-use super::{Asked, Error, Fatal, Inbox, Message, Moment, Sessions, Settings, Told};
+use super::watchers::Entry;
+use super::{Asked, Error, Fatal, Inbox, Message, Moment, Sessions, Settings, Told, tell};
 use crate::bugs::{self, Bug};
 use crate::crash::{CrashPoint, reached};
-use crate::store::{self, RefusalRow, Store, Transaction};
+use crate::metrics::Metrics;
+use crate::store::rows::EventFilter;
+use crate::store::{self, Reader, RefusalRow, Store, Transaction};
 
 /// Targets that one step wakes at most.
 const WOKEN: usize = 256;
@@ -64,6 +69,7 @@ impl<S: Store> Driver<S> {
             clock,
             now: core_now,
             published: inbox.published.clone(),
+            metrics: Arc::default(),
         };
         #[cfg(feature = "bugs")]
         bugs::forward(|name| holdfast_coordinator_core::bugs::set(holdfast_coordinator_core::bugs::Bug::parse(name)));
@@ -75,6 +81,23 @@ impl<S: Store> Driver<S> {
         Ok(driver)
     }
 
+    /// Measures into these instead of its own.
+    pub fn measured(mut self, metrics: Arc<Metrics>) -> Result<Self, store::Error> {
+        self.inner.metrics = metrics;
+        let reader = self.store.reader();
+        for name in self.inner.targets.names() {
+            let Some(target) = self.inner.targets.get(name) else { continue };
+            let held = target.state.current.as_ref();
+            if let Some(held) = held.filter(|held| held.state == DeploymentState::Uncertain)
+                && let Some(since) = uncertain_since(&reader, held.id)?
+            {
+                self.inner.metrics.uncertain_since(held.id, since);
+            }
+            self.inner.metrics.stands(name, &target.state, self.inner.now.wall);
+        }
+        Ok(self)
+    }
+
     fn load_busy(&mut self) -> Result<(), store::Error> {
         let Self { store, inner, unseen, .. } = self;
         let mut tx = store.begin()?;
@@ -82,7 +105,7 @@ impl<S: Store> Driver<S> {
             match inner.targets.load(&mut tx, &name, inner.now) {
                 Ok(_) => {}
                 Err(error) if error.is_contained() => {
-                    tracing::error!(target_name = %name, %error, "a target can't be read: nothing is granted on it");
+                    tracing::error!(target = %name, %error, "a target can't be read: nothing is granted on it");
                 }
                 Err(error) => return Err(error),
             }
@@ -115,6 +138,7 @@ impl<S: Store> Driver<S> {
     fn run(&mut self, messages: Vec<Message>) -> Result<(), Fatal> {
         let Self { store, inner, unseen, .. } = self;
         let mut batch = Batch::touching(std::mem::take(unseen));
+        inner.metrics.took(messages.len());
         let mut tx = store.begin().map_err(Fatal)?;
         for message in messages {
             inner.take(&mut tx, &mut batch, message)?;
@@ -128,6 +152,7 @@ impl<S: Store> Driver<S> {
             inner.hand_out(&batch);
         }
         inner.finish(tx, &batch)?;
+        inner.measure(&batch);
         inner.publish(&mut batch);
         batch.say_all(&inner.targets);
         inner.hand_out(&batch);
@@ -378,7 +403,9 @@ impl Inner {
             tx.serve(self.clock.run(), self.clock.served()).map_err(Fatal)?;
         }
         batch.before_commit();
+        let begun = Instant::now();
         tx.commit().map_err(Fatal)?;
+        self.metrics.committed(begun.elapsed());
         batch.after_commit();
         self.clock.mark_written();
         Ok(())
@@ -398,6 +425,17 @@ impl Inner {
         self.published.watchers.tell(std::mem::take(&mut batch.written));
     }
 
+    /// Counts and logs what is committed, before anybody is told: who has an answer finds it counted.
+    fn measure(&self, batch: &Batch) {
+        self.metrics.count(&batch.facts);
+        for Entry { target: name, events, .. } in &batch.written {
+            events.iter().for_each(|recorded| tell::tell(name, recorded));
+            if let Some(target) = self.targets.get(name) {
+                self.metrics.stands(name, &target.state, self.now.wall);
+            }
+        }
+    }
+
     /// Hands out what is due now and was not handed out before.
     fn hand_out(&mut self, batch: &Batch) {
         for name in &batch.touched {
@@ -411,6 +449,25 @@ impl Inner {
                 reached(CrashPoint::AfterSend);
                 target.sent.insert(effect);
             }
+        }
+    }
+}
+
+/// When the deployment became uncertain, by its events.
+fn uncertain_since(reader: &Reader, deployment: DeploymentId) -> Result<Option<Wall>, store::Error> {
+    const PAGE: u32 = 500;
+    let mut filter = EventFilter { deployment: Some(deployment), limit: PAGE, ..EventFilter::default() };
+    let mut since = None;
+    loop {
+        let page = reader.events(&filter)?;
+        for stored in &page {
+            if let Event::DeploymentMoved { state, .. } = &stored.recorded.event {
+                since = (*state == DeploymentState::Uncertain).then_some(stored.recorded.at);
+            }
+        }
+        match page.last() {
+            Some(last) if page.len() == PAGE as usize => filter.after = last.order,
+            Some(_) | None => return Ok(since),
         }
     }
 }

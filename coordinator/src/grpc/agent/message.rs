@@ -383,7 +383,8 @@ fn no_answer_of_ours(answer: &Answer) -> End {
 }
 
 fn audit(way: &Way, what: &str, claim: Claim, why: &str) {
-    tracing::warn!(agent = %way.agent, what, attempt = %claim.attempt, why, "refused");
+    let Claim { deployment, attempt, fence } = claim;
+    tracing::warn!(agent = %way.agent, what, %deployment, %attempt, %fence, why, "refused");
     way.driver.refused(
         format!("agent {}", way.agent),
         format!("{what} for attempt {} of {} under fence {}", claim.attempt, claim.deployment, claim.fence),

@@ -118,7 +118,7 @@ impl Connection {
         let end = session.listen(&mut incoming).await;
         // What was said before the end counts.
         if let Some(end) = end.or(session.send().err()) {
-            tracing::info!(%agent, code = %end.code, detail = %end.detail, "a session ends");
+            tracing::info!(%agent, session = %session.id, code = %end.code, detail = %end.detail, "a session ends");
             session.outgoing.bye(end.code, &end.detail);
         }
         let was_current = shared.directory.detach(&agent, session.id, shared.now());
