@@ -39,6 +39,9 @@ pub struct Config {
     /// Outputs of steps.
     #[serde(default)]
     pub output: Output,
+    /// The disk that `data_dir` is on.
+    #[serde(default)]
+    pub disk: Disk,
     /// The log on stderr.
     #[serde(default)]
     pub log: Log,
@@ -111,6 +114,21 @@ pub struct Output {
 impl Default for Output {
     fn default() -> Self {
         Self { max_bytes: 16 * 1024 * 1024 }
+    }
+}
+
+/// The disk that `data_dir` is on.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Disk {
+    /// Bytes that are put aside for results, beside some for each attempt under way. New work is taken while as much again is
+    /// free.
+    pub reserve_bytes: u64,
+}
+
+impl Default for Disk {
+    fn default() -> Self {
+        Self { reserve_bytes: 16 * 1024 * 1024 }
     }
 }
 

@@ -29,6 +29,7 @@ pub mod crash;
 pub mod driver;
 pub mod grpc;
 pub mod logs;
+pub mod room;
 pub mod serve;
 pub mod sessions;
 pub mod store;

@@ -38,12 +38,13 @@ use uuid::Uuid;
 use crate::auth::Guard;
 use crate::config::Config;
 use crate::driver::thread::{self, SystemClock};
-use crate::driver::{self, Driver, Moment, Settings};
+use crate::driver::{self, Clock, Driver, Moment, Settings};
 use crate::grpc::{Agents, Limits, Operators, Shared};
 use crate::logs::Logs;
+use crate::room::{Disk, Space};
 use crate::sessions::{Directory, Profile};
 use crate::store::sqlite::SqliteStore;
-use crate::store::{self, Store};
+use crate::store::{self, Identity, Reader, Store};
 use crate::tokens::StoredTokens;
 
 /// Longest time that open calls have after a stop was asked for.
@@ -51,6 +52,9 @@ const DRAIN_WITHIN: Duration = Duration::from_secs(6);
 
 /// Longest time that the driver has after that.
 const COMMIT_WITHIN: Duration = Duration::from_secs(3);
+
+/// Between two tries to open the store on a full disk.
+const ROOM_AGAIN: Duration = Duration::from_millis(500);
 
 /// Largest text of a report, in bytes.
 const MAX_TEXT_BYTES: u32 = 16 * 1024;
@@ -67,7 +71,9 @@ pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Resul
         .with_context(|| format!("could not listen on {}", config.listen.address))?;
     let address = listener.local_addr().context("could not read the address that was taken")?;
 
-    let (shared, driver_thread) = start(&config, &shutdown).context("could not start on the store")?;
+    let Some((shared, driver_thread)) = start(&config, &shutdown).await.context("could not start on the store")? else {
+        return Ok(());
+    };
     let health = HealthReporter::new();
     set_health(&health, ServingStatus::NotServing).await;
 
@@ -129,26 +135,34 @@ async fn until(
     }
 }
 
-/// The store, its driver, and what handlers work with.
-fn start(config: &Config, shutdown: &CancellationToken) -> anyhow::Result<(Shared, std::thread::JoinHandle<()>)> {
+/// The store, its driver, and what handlers work with. On a disk that is full it waits for room, without a restart; `None`
+/// when it was told to stop meanwhile.
+async fn start(
+    config: &Config,
+    shutdown: &CancellationToken,
+) -> anyhow::Result<Option<(Shared, std::thread::JoinHandle<()>)>> {
     let clock = SystemClock::new();
-    let store = SqliteStore::open(&config.store(), StoreId(Uuid::new_v4()), wall())?;
-    let (identity, reader) = (store.identity(), store.reader());
-    let directory = Arc::new(Directory::default());
-    for row in reader.agents()? {
-        directory.remember(row.name.clone(), remembered(&row), row.last_heard);
-    }
-    let (handle, inbox) = driver::channel();
-    let driver = Driver::open(
-        store,
-        Arc::clone(&directory) as Arc<dyn driver::Sessions>,
-        Box::new(StdRng::from_os_rng()),
-        Settings { lease_margin: config.lease.margin.0 },
-        &inbox,
-        Moment::of(&clock),
-    )?;
-    let driver_thread = thread::spawn(driver, inbox, clock)?;
+    let mut disk = Disk::new(config.data_dir.clone(), config.disk.reserve_bytes);
+    let room = disk.watch();
+    let opened = loop {
+        disk.look(clock.monotonic(), 0);
+        let error = match open(config, &clock) {
+            Ok(opened) => break opened,
+            Err(error) if error.may_lack_room() && !disk.room().takes_new_work() => error,
+            Err(error) => return Err(error.into()),
+        };
+        let source = std::error::Error::source(&error).map(ToString::to_string);
+        tracing::error!(code = %Code::DiskFull, %error, source, room = %disk.room(), "waiting for room on the disk");
+        disk.release(clock.monotonic());
+        tokio::select! {
+            () = shutdown.cancelled() => return Ok(None),
+            () = tokio::time::sleep(ROOM_AGAIN) => {}
+        }
+    };
+    let Opened { driver, identity, reader, directory, handle, inbox } = opened;
+    let driver_thread = thread::spawn(driver.on(Box::new(disk)), inbox, clock)?;
     let shared = Shared {
+        room,
         driver: handle,
         reader,
         directory,
@@ -163,7 +177,36 @@ fn start(config: &Config, shutdown: &CancellationToken) -> anyhow::Result<(Share
         clock: wall,
         stop: shutdown.clone(),
     };
-    Ok((shared, driver_thread))
+    Ok(Some((shared, driver_thread)))
+}
+
+/// A store that is open, and what drives it.
+struct Opened {
+    driver: Driver<SqliteStore>,
+    identity: Identity,
+    reader: Reader,
+    directory: Arc<Directory>,
+    handle: driver::Handle,
+    inbox: driver::Inbox,
+}
+
+fn open(config: &Config, clock: &SystemClock) -> Result<Opened, store::Error> {
+    let store = SqliteStore::open(&config.store(), StoreId(Uuid::new_v4()), wall())?;
+    let (identity, reader) = (store.identity(), store.reader());
+    let directory = Arc::new(Directory::default());
+    for row in reader.agents()? {
+        directory.remember(row.name.clone(), remembered(&row), row.last_heard);
+    }
+    let (handle, inbox) = driver::channel();
+    let driver = Driver::open(
+        store,
+        Arc::clone(&directory) as Arc<dyn driver::Sessions>,
+        Box::new(StdRng::from_os_rng()),
+        Settings { lease_margin: config.lease.margin.0 },
+        &inbox,
+        Moment::of(clock),
+    )?;
+    Ok(Opened { driver, identity, reader, directory, handle, inbox })
 }
 
 fn remembered(row: &store::AgentRow) -> Profile {

@@ -1,4 +1,4 @@
-//! What Holdfast's three programs share at their edges: TLS, channels, backoff, configuration, telemetry.
+//! What Holdfast's three programs share at their edges: TLS, channels, backoff, configuration, room, telemetry.
 //!
 //! ```text
 //!   agent, CLI                                            coordinator
@@ -18,6 +18,7 @@
 //! | [`bearer`] | the operator's token in a request's metadata |
 //! | [`backoff`] | exponential delays with full jitter |
 //! | [`config`] | a TOML file overridden by `HOLDFAST_*` |
+//! | [`room`] | whether there is room on the disk, and the reserve |
 //! | [`telemetry`] | the log on stderr |
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -26,6 +27,7 @@ pub mod bearer;
 pub mod channel;
 pub mod config;
 pub mod peer;
+pub mod room;
 pub mod serve;
 pub mod telemetry;
 pub mod tls;

@@ -1,10 +1,11 @@
 //! What one step gathers before its commit and gives away after it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_common::id::{DeploymentId, TargetName};
 use holdfast_coordinator_core::event::{Event, Recorded};
 
+use super::targets::Saved;
 use crate::crash::{CrashPoint, reached};
 use crate::store::GlobalOrder;
 
@@ -21,6 +22,8 @@ pub(super) struct Batch {
     pub(super) begun: Vec<(DeploymentId, TargetName)>,
     /// Deployments that ended.
     pub(super) ended: Vec<DeploymentId>,
+    /// Every target that was written, as it was before.
+    pub(super) before: BTreeMap<TargetName, Option<Saved>>,
     answers: Vec<Box<dyn FnOnce() + Send>>,
     points: BTreeSet<(CrashPoint, CrashPoint)>,
 }

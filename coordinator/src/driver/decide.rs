@@ -8,6 +8,7 @@ use holdfast_common::report::{Disposition, Report};
 use holdfast_common::time::Serving;
 use holdfast_coordinator_core::input::Speaker;
 use holdfast_coordinator_core::{Answer, Input, Now, Refusal, TargetState, Written, decide, record};
+use holdfast_net::room::Room;
 
 use super::batch::Batch;
 use super::inbox::Published;
@@ -26,6 +27,8 @@ pub(super) struct Inner {
     /// The instant of the current step.
     pub(super) now: Now,
     pub(super) published: Arc<Published>,
+    /// Whether there is room for new work.
+    pub(super) gate: Room,
 }
 
 /// What goes into the store with a decision beside its events.
@@ -131,6 +134,7 @@ impl Inner {
             report,
             snapshot: snapshot.as_ref(),
         })?;
+        batch.before.entry(name.clone()).or_insert_with(|| self.targets.save(name));
         batch.note(name, &events, newest);
         self.targets.replace(name, after, &events, self.now);
         Ok(())

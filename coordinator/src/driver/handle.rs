@@ -9,7 +9,7 @@ use holdfast_coordinator_core::TargetState;
 use holdfast_coordinator_core::input::Speaker;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
-use super::inbox::{Body, Message, OrphanReport, Published};
+use super::inbox::{Body, Message, OrphanReport, Published, Reply};
 use super::{Asked, Error, Told};
 use crate::store::AgentRow;
 
@@ -36,7 +36,7 @@ impl Handle {
     /// The committed state, with the last signs of life. `None` if the target was never declared, can't be read, or the
     /// driver has stopped.
     pub async fn state(&self, target: TargetName) -> Option<Arc<TargetState>> {
-        let (reply, answer) = oneshot::channel();
+        let (reply, answer) = Reply::new();
         self.put(Body::State { target, reply }).await.ok()?;
         answer.await.ok().flatten()
     }
@@ -46,7 +46,7 @@ impl Handle {
         if let Some(target) = self.published.target_of(deployment) {
             return Some(target);
         }
-        let (reply, answer) = oneshot::channel();
+        let (reply, answer) = Reply::new();
         self.put(Body::TargetOf { deployment, reply }).await.ok()?;
         answer.await.ok().flatten()
     }
@@ -95,8 +95,8 @@ impl Handle {
         }
     }
 
-    async fn call<T>(&self, body: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> Body) -> Result<T, Error> {
-        let (reply, answer) = oneshot::channel();
+    async fn call<T>(&self, body: impl FnOnce(Reply<Result<T, Error>>) -> Body) -> Result<T, Error> {
+        let (reply, answer) = Reply::new();
         self.put(body(reply)).await?;
         answer.await.unwrap_or(Err(Error::Stopped))
     }

@@ -4,6 +4,7 @@ use holdfast_common::code::Code;
 use holdfast_common::id::TargetName;
 use holdfast_common::problem::Problem;
 use holdfast_coordinator_core::Refusal;
+use holdfast_net::room::Room;
 use tonic::Status;
 
 use super::shared::Shared;
@@ -47,10 +48,23 @@ fn problem(target: &TargetName, error: &driver::Error) -> Problem {
             tracing::error!(%target, detail, "a decision contradicts the state");
             internal(Code::Internal)
         }
+        driver::Error::NoRoom(room) => no_room(*room),
         driver::Error::Stopped => Problem::new(Code::NotServing, "the coordinator is stopping")
             .not_known("whether the request was taken")
             .so("repeat a submission under the same request id; look before you repeat anything else"),
     }
+}
+
+/// The disk is full, for whoever asked for something new.
+pub(super) fn no_room(room: Room) -> Problem {
+    let so = if room.can_promise() {
+        "nothing was recorded; what runs goes on, and its results are stored"
+    } else {
+        "nothing was recorded; what runs goes on, and its results are stored from the reserve as far as it goes"
+    };
+    let problem = Problem::new(Code::DiskFull, "the coordinator's disk has no room for this").so(so);
+    let problem = room.lack().into_iter().fold(problem, |problem, lack| problem.known(lack.to_string()));
+    problem.next("free room on the coordinator's disk; then ask again: it takes new work by itself")
 }
 
 fn internal(code: Code) -> Problem {

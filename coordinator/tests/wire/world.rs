@@ -64,6 +64,7 @@ impl World {
             lease: Lease::default(),
             heartbeat: Heartbeat { interval: Span(Millis(1_000)) },
             output: Output::default(),
+            disk: holdfast_coordinator::config::Disk { reserve_bytes: 64 * 1024 },
             log: Log::default(),
         };
         change(&mut config);

@@ -12,6 +12,7 @@ use holdfast_proto::convert::{Held, JournalState, claim_to_wire};
 use holdfast_proto::v1;
 use holdfast_proto::v1::connect_response::Message;
 
+use super::message::answer_when_recorded;
 use super::session::Session;
 use crate::driver::Asked;
 
@@ -45,9 +46,14 @@ async fn file(session: &Session, target: TargetName, held: &Held) -> bool {
         runner: runner(held.state),
         detail: detail(held),
     };
-    if let Err(error) = session.shared.driver.ask(target.clone(), spoke).await {
-        tracing::warn!(agent = %session.speaker.agent, %error, "could not file a journal's word");
-    }
+    let (voice, asked) = (session.voice(), target.clone());
+    let filed = answer_when_recorded(session, async move {
+        if let Err(error) = voice.driver.ask(asked, spoke).await {
+            tracing::warn!(agent = %voice.speaker.agent, %error, "could not file a journal's word");
+        }
+        Ok(None)
+    });
+    let _never_an_end = filed.await;
     let state = session.shared.driver.state(target).await;
     state.is_some_and(|state| is_current(&state, &session.speaker, held.claim))
 }

@@ -10,7 +10,7 @@ use holdfast_common::id::{AttemptId, EvidenceId, StepName, TargetName};
 use holdfast_common::report::{DeclineReason, Disposition, FiledReason, PermitDenial, Report};
 use holdfast_common::spec::PlanDigest;
 use holdfast_coordinator_core::Answer;
-use holdfast_coordinator_core::input::Finding;
+use holdfast_coordinator_core::input::{Finding, Speaker};
 use holdfast_proto::convert::{
     Invalid, WireEnum, claim_from_wire, claim_to_wire, disposition_to_wire, duration_to_wire, parsed,
     reading_from_wire, report_from_wire, required,
@@ -26,6 +26,9 @@ use crate::grpc::view::enums::denial_words;
 
 /// Claims in one heartbeat.
 const MAX_CLAIMS: usize = 4096;
+
+/// How long a session waits for one answer before it listens on.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A text longer than an agent was told it may be.
 const TOO_LONG: &str = "longer than the Welcome allows";
@@ -87,32 +90,44 @@ async fn heartbeat_answer(session: &mut Session, heartbeat: v1::Heartbeat) -> Re
     // Each is read before any is taken: a message with a bad element changes nothing.
     let claims: Vec<Claim> =
         heartbeat.claims.into_iter().map(|claim| claim_from_wire(Some(claim))).collect::<Result<_, _>>()?;
-    let leases = join_all(claims.iter().map(|claim| renew(session, *claim))).await;
-    let leases = leases.into_iter().collect::<Result<_, _>>()?;
+    let voice = session.voice();
+    let leases = join_all(claims.iter().map(|claim| renew(&voice, *claim))).await;
+    let leases: Vec<Option<v1::RenewedLease>> = leases.into_iter().collect::<Result<_, _>>()?;
+    let leases = leases.into_iter().flatten().collect();
     session.outgoing.send(Message::HeartbeatAnswer(v1::HeartbeatAnswer { number: heartbeat.number, leases }));
     Ok(Next::GoOn)
 }
 
-/// Each claim by itself. One that is not this agent's gets the answer of one that does not exist.
-async fn renew(session: &Session, claim: Claim) -> Result<v1::RenewedLease, End> {
-    let ttl = match heard(session, claim).await? {
-        Some(Answer::Renewed { ttl, .. }) => Some(ttl),
-        Some(_) | None => None,
+/// Each claim by itself. One that is not this agent's gets the answer of one that does not exist; one whose sign of life
+/// could not be recorded gets none, and is asked about again with the next heartbeat.
+async fn renew(voice: &Voice, claim: Claim) -> Result<Option<v1::RenewedLease>, End> {
+    let ttl = match heard(voice, claim).await? {
+        Heard::Is(Answer::Renewed { ttl, .. }) => Some(ttl),
+        Heard::Is(_) | Heard::NotHere => None,
+        Heard::NotRecorded => return Ok(None),
     };
     let answer = if ttl.is_some() { v1::LeaseAnswer::Renewed } else { v1::LeaseAnswer::Superseded };
-    Ok(v1::RenewedLease { claim: Some(claim_to_wire(claim)), answer: answer as i32, ttl: ttl.map(duration_to_wire) })
+    let (claim, ttl) = (Some(claim_to_wire(claim)), ttl.map(duration_to_wire));
+    Ok(Some(v1::RenewedLease { claim, answer: answer as i32, ttl }))
 }
 
-async fn heard(session: &Session, claim: Claim) -> Result<Option<Answer>, End> {
-    let Some(target) = session.shared.driver.target_of(claim.deployment).await else { return Ok(None) };
-    ask(session, target, Asked::Heard { speaker: session.speaker.clone(), claim }).await
+/// What came of a sign of life.
+enum Heard {
+    Is(Answer),
+    NotHere,
+    /// The disk is full.
+    NotRecorded,
+}
+
+async fn heard(voice: &Voice, claim: Claim) -> Result<Heard, End> {
+    let Some(target) = voice.driver.target_of(claim.deployment).await else { return Ok(Heard::NotHere) };
+    voice.heard(target, claim).await
 }
 
 /// Any message under a claim is a sign of life. What it is worth, the core says.
 async fn sign_of_life(session: &mut Session, target: &TargetName, claim: Claim) -> Result<(), End> {
     if session.signs.due(claim.attempt) {
-        let asked = Asked::Heard { speaker: session.speaker.clone(), claim };
-        ask(session, target.clone(), asked).await?;
+        let _answered_by_heartbeats = session.voice().heard(target.clone(), claim).await?;
     }
     Ok(())
 }
@@ -129,41 +144,59 @@ async fn offer_answer(session: &mut Session, answer: v1::OfferAnswer) -> Result<
         v1::OfferAnswerKind::Accepted => None,
         v1::OfferAnswerKind::Declined => Some(DeclineReason::from_wire("offer_answer.reason", answer.reason)?),
     };
-    if let Some(target) = session.shared.driver.target_of(claim.deployment).await {
-        let speaker = session.speaker.clone();
-        ask(session, target, Asked::OfferAnswered { speaker, claim, declined }).await?;
-    }
-    Ok(Next::GoOn)
+    let Some(target) = session.shared.driver.target_of(claim.deployment).await else { return Ok(Next::GoOn) };
+    let voice = session.voice();
+    answer_when_recorded(session, async move {
+        let speaker = voice.speaker.clone();
+        voice.ask(target, Asked::OfferAnswered { speaker, claim, declined }).await?;
+        Ok(None)
+    })
+    .await
 }
 
 async fn permit_answer(session: &mut Session, request: v1::PermitRequest) -> Result<Next, End> {
     let claim = claim_from_wire(request.claim)?;
     let step: StepName = parsed("permit_request.step", &request.step)?;
     let plan = plan_digest(request.plan_digest)?;
-    let denial = match session.shared.driver.target_of(claim.deployment).await {
-        None => Some(PermitDenial::NotYours),
-        Some(target) => {
-            sign_of_life(session, &target, claim).await?;
-            let asked = Asked::PermitRequested { speaker: session.speaker.clone(), claim, step: step.clone(), plan };
-            match ask(session, target, asked).await? {
-                Some(Answer::Permitted) => None,
-                Some(Answer::Denied(denial)) => Some(denial),
-                Some(other) => return Err(no_answer_of_ours(&other)),
-                None => Some(PermitDenial::NotYours),
-            }
-        }
-    };
-    if denial == Some(PermitDenial::NotYours) {
-        audit(session, "a permit", claim, denial_words(PermitDenial::NotYours));
+    let target = session.shared.driver.target_of(claim.deployment).await;
+    if let Some(target) = &target {
+        sign_of_life(session, target, claim).await?;
     }
-    let kind = if denial.is_none() { v1::PermitAnswerKind::Granted } else { v1::PermitAnswerKind::Denied };
-    session.outgoing.send(Message::PermitAnswer(v1::PermitAnswer {
-        claim: Some(claim_to_wire(claim)),
-        step: step.to_string(),
-        kind: kind as i32,
-        denial: denial.map_or(0, WireEnum::to_number),
-    }));
-    Ok(Next::GoOn)
+    let voice = session.voice();
+    answer_when_recorded(session, async move { voice.permit(target, claim, step, plan).await.map(Some) }).await
+}
+
+impl Voice {
+    async fn permit(
+        self,
+        target: Option<TargetName>,
+        claim: Claim,
+        step: StepName,
+        plan: PlanDigest,
+    ) -> Result<Message, End> {
+        let denial = match target {
+            None => Some(PermitDenial::NotYours),
+            Some(target) => {
+                let asked = Asked::PermitRequested { speaker: self.speaker.clone(), claim, step: step.clone(), plan };
+                match self.ask(target, asked).await? {
+                    Some(Answer::Permitted) => None,
+                    Some(Answer::Denied(denial)) => Some(denial),
+                    Some(other) => return Err(no_answer_of_ours(&other)),
+                    None => Some(PermitDenial::NotYours),
+                }
+            }
+        };
+        if denial == Some(PermitDenial::NotYours) {
+            self.audit("a permit", claim, denial_words(PermitDenial::NotYours));
+        }
+        let kind = if denial.is_none() { v1::PermitAnswerKind::Granted } else { v1::PermitAnswerKind::Denied };
+        Ok(Message::PermitAnswer(v1::PermitAnswer {
+            claim: Some(claim_to_wire(claim)),
+            step: step.to_string(),
+            kind: kind as i32,
+            denial: denial.map_or(0, WireEnum::to_number),
+        }))
+    }
 }
 
 fn plan_digest(text: String) -> Result<PlanDigest, Invalid> {
@@ -178,31 +211,37 @@ fn plan_digest(text: String) -> Result<PlanDigest, Invalid> {
 async fn report_answer(session: &mut Session, report: v1::Report) -> Result<Next, End> {
     let (claim, report) = report_from_wire(report)?;
     bounded("report.detail", detail_of(&report), session)?;
-    let sequence = report.sequence;
-    let disposition = match session.shared.driver.target_of(claim.deployment).await {
-        None => orphan(session, claim, report).await?,
-        Some(target) => {
-            sign_of_life(session, &target, claim).await?;
-            let asked = Asked::Reported { speaker: session.speaker.clone(), claim, report };
-            match ask(session, target, asked).await? {
-                Some(Answer::Answered(disposition)) => disposition,
-                Some(other) => return Err(no_answer_of_ours(&other)),
-                None => return Err(End::new(Code::Internal, "a report was not answered")),
-            }
-        }
-    };
-    let told = told(disposition);
-    if told == Disposition::Filed(FiledReason::UnknownAttempt) {
-        audit(session, "a report", claim, "no such attempt of this agent");
+    let target = session.shared.driver.target_of(claim.deployment).await;
+    if let Some(target) = &target {
+        sign_of_life(session, target, claim).await?;
     }
-    session.outgoing.send(Message::Disposition(disposition_to_wire(sequence, told)));
-    Ok(Next::GoOn)
+    let voice = session.voice();
+    answer_when_recorded(session, async move { voice.report(target, claim, report).await.map(Some) }).await
 }
 
-async fn orphan(session: &Session, claim: Claim, report: Report) -> Result<Disposition, End> {
-    let shared = &session.shared;
-    let filed = shared.driver.file_orphan(session.speaker.clone(), claim, report).await;
-    filed.map_err(|error| end_of(&error))
+impl Voice {
+    async fn report(self, target: Option<TargetName>, claim: Claim, report: Report) -> Result<Message, End> {
+        let sequence = report.sequence;
+        let disposition = match target {
+            None => {
+                let filed = self.driver.file_orphan(self.speaker.clone(), claim, report).await;
+                filed.map_err(|error| end_of(&error))?
+            }
+            Some(target) => {
+                let asked = Asked::Reported { speaker: self.speaker.clone(), claim, report };
+                match self.ask(target, asked).await? {
+                    Some(Answer::Answered(disposition)) => disposition,
+                    Some(other) => return Err(no_answer_of_ours(&other)),
+                    None => return Err(End::new(Code::Internal, "a report was not answered")),
+                }
+            }
+        };
+        let told = told(disposition);
+        if told == Disposition::Filed(FiledReason::UnknownAttempt) {
+            self.audit("a report", claim, "no such attempt of this agent");
+        }
+        Ok(Message::Disposition(disposition_to_wire(sequence, told)))
+    }
 }
 
 /// What exists but is another's is told like what does not exist. The record keeps the difference.
@@ -245,7 +284,13 @@ async fn inquiry_answer(session: &mut Session, answer: v1::InquiryAnswer) -> Res
     // Only what this session was asked: an inquiry of an earlier one is asked again, and answered then.
     match session.shared.directory.asked(&session.speaker.agent, session.id, inquiry) {
         Some(target) => {
-            ask(session, target, Asked::InquiryAnswered { speaker: session.speaker.clone(), inquiry, finding }).await?;
+            let voice = session.voice();
+            return answer_when_recorded(session, async move {
+                let speaker = voice.speaker.clone();
+                voice.ask(target, Asked::InquiryAnswered { speaker, inquiry, finding }).await?;
+                Ok(None)
+            })
+            .await;
         }
         None => {
             tracing::info!(agent = %session.speaker.agent, %inquiry, "an answer that this session was not asked for")
@@ -254,22 +299,74 @@ async fn inquiry_answer(session: &mut Session, answer: v1::InquiryAnswer) -> Res
     Ok(Next::GoOn)
 }
 
-/// `None` where the core does not know what the message is about: for an agent, that is what does not exist.
-async fn ask(session: &Session, target: TargetName, asked: Asked) -> Result<Option<Answer>, End> {
-    match session.shared.driver.ask(target, asked).await {
-        Ok(told) => Ok(Some(told.answer)),
-        Err(driver::Error::Refused(refusal)) => {
-            tracing::info!(agent = %session.speaker.agent, %refusal, "what an agent said was not taken");
-            Ok(None)
+/// Sends the answer when there is one. What can't be recorded for lack of room waits for long, and a session does not stand
+/// still for it: heartbeats go on.
+pub(super) async fn answer_when_recorded(
+    session: &Session,
+    answer: impl Future<Output = Result<Option<Message>, End>> + Send + 'static,
+) -> Result<Next, End> {
+    let mut answer = Box::pin(answer);
+    let outgoing = session.outgoing.clone();
+    match tokio::time::timeout(PATIENCE, &mut answer).await {
+        Ok(answer) => answer?.into_iter().for_each(|message| outgoing.send(message)),
+        Err(_) => {
+            tokio::spawn(async move {
+                match answer.await {
+                    Ok(answer) => answer.into_iter().for_each(|message| outgoing.send(message)),
+                    Err(end) => outgoing.bye(end.code, &end.detail),
+                }
+            });
         }
-        Err(driver::Error::NotDeclared(_)) => Ok(None),
-        Err(
-            error @ (driver::Error::RequestIdReused { .. }
-            | driver::Error::ResourceTaken(_)
-            | driver::Error::Store(_)
-            | driver::Error::Contradiction(_)
-            | driver::Error::Stopped),
-        ) => Err(end_of(&error)),
+    }
+    Ok(Next::GoOn)
+}
+
+/// Who speaks in a session, to whom.
+#[derive(Clone)]
+pub(super) struct Voice {
+    pub(super) driver: driver::Handle,
+    pub(super) speaker: Speaker,
+}
+
+impl Voice {
+    /// `None` where the core does not know what the message is about: for an agent, that is what does not exist.
+    pub(super) async fn ask(&self, target: TargetName, asked: Asked) -> Result<Option<Answer>, End> {
+        self.answer_to(self.driver.ask(target, asked).await)
+    }
+
+    fn answer_to(&self, told: Result<driver::Told, driver::Error>) -> Result<Option<Answer>, End> {
+        match told {
+            Ok(told) => Ok(Some(told.answer)),
+            Err(driver::Error::Refused(refusal)) => {
+                tracing::info!(agent = %self.speaker.agent, %refusal, "what an agent said was not taken");
+                Ok(None)
+            }
+            Err(driver::Error::NotDeclared(_)) => Ok(None),
+            Err(
+                error @ (driver::Error::RequestIdReused { .. }
+                | driver::Error::ResourceTaken(_)
+                | driver::Error::Store(_)
+                | driver::Error::Contradiction(_)
+                | driver::Error::NoRoom(_)
+                | driver::Error::Stopped),
+            ) => Err(end_of(&error)),
+        }
+    }
+
+    async fn heard(&self, target: TargetName, claim: Claim) -> Result<Heard, End> {
+        match self.driver.ask(target, Asked::Heard { speaker: self.speaker.clone(), claim }).await {
+            Err(driver::Error::NoRoom(_)) => Ok(Heard::NotRecorded),
+            told => Ok(self.answer_to(told)?.map_or(Heard::NotHere, Heard::Is)),
+        }
+    }
+
+    fn audit(&self, what: &str, claim: Claim, why: &str) {
+        tracing::warn!(agent = %self.speaker.agent, what, attempt = %claim.attempt, why, "refused");
+        self.driver.refused(
+            format!("agent {}", self.speaker.agent),
+            format!("{what} for attempt {} of {} under fence {}", claim.attempt, claim.deployment, claim.fence),
+            why.to_owned(),
+        );
     }
 }
 
@@ -281,15 +378,6 @@ fn end_of(error: &driver::Error) -> End {
 fn no_answer_of_ours(answer: &Answer) -> End {
     tracing::error!(?answer, "the core gave an answer of another kind");
     End::new(Code::Internal, Code::Internal.title())
-}
-
-fn audit(session: &Session, what: &str, claim: Claim, why: &str) {
-    tracing::warn!(agent = %session.speaker.agent, what, attempt = %claim.attempt, why, "refused");
-    session.shared.driver.refused(
-        format!("agent {}", session.speaker.agent),
-        format!("{what} for attempt {} of {} under fence {}", claim.attempt, claim.deployment, claim.fence),
-        why.to_owned(),
-    );
 }
 
 #[cfg(test)]

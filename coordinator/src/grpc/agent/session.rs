@@ -123,6 +123,10 @@ impl Connection {
 }
 
 impl Session {
+    pub(super) fn voice(&self) -> message::Voice {
+        message::Voice { driver: self.shared.driver.clone(), speaker: self.speaker.clone() }
+    }
+
     /// Until either side ends it. What is answered is why, where the agent is to be told.
     async fn listen(
         &mut self,

@@ -30,8 +30,14 @@ mod tests;
 use reader::Reader;
 pub use transaction::SqliteTransaction;
 
+/// Bytes of the log that are kept when it begins anew.
+const LOG_KEPT_BYTES: i64 = 16 * 1024 * 1024;
+
 /// Connections for reading that are kept open.
 const READERS: usize = 4;
+
+/// How long the writer waits for a tool that writes beside it.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The writer's side of one file.
 pub struct SqliteStore {
@@ -89,14 +95,35 @@ impl Store for SqliteStore {
     fn reader(&self) -> Reader {
         self.reader.clone()
     }
+
+    fn make_room(&mut self) -> Result<(), Error> {
+        use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked, DiskFull};
+        // It would wait for readers as long as for a writer.
+        let moved = self
+            .connection
+            .busy_timeout(Duration::ZERO)
+            .and_then(|()| self.connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| row.get::<_, i64>(0)));
+        self.connection.busy_timeout(BUSY_TIMEOUT).map_err(failed("set up the store"))?;
+        match moved {
+            Ok(_busy) => Ok(()),
+            Err(error) => match error.sqlite_error_code() {
+                Some(DatabaseBusy | DatabaseLocked | DiskFull) => Ok(()),
+                Some(_) | None => Err(failed("move the log into the store")(error)),
+            },
+        }
+    }
 }
 
 fn set_up(connection: &Connection) -> rusqlite::Result<()> {
-    connection.busy_timeout(Duration::from_secs(10))?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0))?;
     let synchronous = if bugs::on(Bug::SynchronousOff) { "OFF" } else { "FULL" };
     connection.pragma_update(None, "synchronous", synchronous)?;
     connection.pragma_update(None, "foreign_keys", true)?;
+    // No temporary file stands between a result and its record.
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    // A log that a long read made grow gives its room back when it begins anew.
+    connection.pragma_update(None, "journal_size_limit", LOG_KEPT_BYTES)?;
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(())
@@ -142,6 +169,7 @@ fn unreadable(path: &Path, source: Error) -> Error {
         | Error::InUse { .. }
         | Error::Foreign { .. }
         | Error::Migration { .. }
+        | Error::NoRoom { .. }
         | Error::Wall { .. }
         | Error::Moved { .. }
         | Error::Damaged { .. } => None,
@@ -150,8 +178,10 @@ fn unreadable(path: &Path, source: Error) -> Error {
     if not_a_database { Error::Foreign { path: path.to_owned() } } else { source }
 }
 
-/// A constraint is the second wall and a value of another type is damage; whatever else SQLite says is a failure after
-/// which nobody knows what is on disk.
+/// A constraint is the second wall and a value of another type is damage. `SQLITE_FULL` comes from a write that the system
+/// refused, before the sync that would make a commit of it: SQLite rolls back, and so may we. It says that a sync failed, or
+/// that the log's index could not grow after one, with other codes. Whatever else SQLite says is a failure after which nobody
+/// knows what is on disk.
 fn failed(doing: &'static str) -> impl Fn(rusqlite::Error) -> Error {
     move |source| {
         if let rusqlite::Error::SqliteFailure(code, message) = &source
@@ -164,6 +194,9 @@ fn failed(doing: &'static str) -> impl Fn(rusqlite::Error) -> Error {
         | rusqlite::Error::IntegralValueOutOfRange(..) = &source
         {
             return Error::damaged(format!("could not {doing}"), source);
+        }
+        if source.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull) {
+            return Error::NoRoom { doing, source: source.into() };
         }
         Error::Failed { doing, source: source.into() }
     }
