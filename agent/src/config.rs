@@ -22,9 +22,27 @@ pub struct Config {
     /// What this host allows, whatever the coordinator says.
     #[serde(default)]
     pub policy: Policy,
+    /// The disk that `state_dir` is on.
+    #[serde(default)]
+    pub disk: Disk,
     /// The log.
     #[serde(default)]
     pub log: Log,
+}
+
+/// The disk that `state_dir` is on.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Disk {
+    /// Bytes that are put aside for the journal and the ends of steps, beside some for each attempt. Offers are taken while as
+    /// much again is free.
+    pub reserve_bytes: u64,
+}
+
+impl Default for Disk {
+    fn default() -> Self {
+        Self { reserve_bytes: 4 * 1024 * 1024 }
+    }
 }
 
 /// Where the coordinator is.

@@ -34,6 +34,7 @@ pub mod internal;
 pub mod journal;
 pub mod logs;
 pub mod places;
+pub mod room;
 pub mod run;
 pub mod session;
 pub mod supervisor;

@@ -1,9 +1,11 @@
 //! The agent as a service: journal, driver, session and hands put together.
 
 use std::path::Path;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use holdfast_agent_core::work::Boot;
+use holdfast_common::code::Code;
 use holdfast_common::id::{IncarnationId, SessionId};
 use holdfast_common::time::Wall;
 use holdfast_net::tls::{self, ClientTls};
@@ -17,7 +19,11 @@ use crate::config::Config;
 use crate::driver::{Clock, Driver, Event};
 use crate::hands::Workshop;
 use crate::journal::{self, Journal};
+use crate::room::HostRoom;
 use crate::session::{self, FromCoordinator, Owner, Pace, Welcome};
+
+/// Between two tries to open the journal on a full disk.
+const ROOM_AGAIN: Duration = Duration::from_millis(500);
 
 /// Why the agent does not run.
 #[derive(Debug, thiserror::Error)]
@@ -41,11 +47,13 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Error> {
         Some((&identity.certificate, &identity.key)),
         config.coordinator.server_name.as_deref(),
     )?;
-    let journal = Journal::open(&config.state_dir, IncarnationId(Uuid::new_v4()))?;
+    let _journal_says_what_is_wrong = std::fs::create_dir_all(&config.state_dir);
+    let room = Arc::new(HostRoom::on(&config.state_dir, config.disk.reserve_bytes));
+    let Some(journal) = open(&config, &room, &stop).await? else { return Ok(()) };
     let (events, inbox) = mpsc::channel();
     let logs = crate::logs::Uploader::start(&config.coordinator.address, &tls, stop.clone());
-    let workshop = Workshop::new(&config.state_dir, events.clone(), logs)?;
-    let driver = Driver::new(journal, workshop, Clocks, config.clone())?;
+    let workshop = Workshop::new(&config.state_dir, events.clone(), logs, Arc::clone(&room))?;
+    let driver = Driver::new(journal, workshop, Clocks, config.clone())?.on(room);
     let thread = std::thread::Builder::new().name("driver".to_owned()).spawn(move || {
         // A thread that decides no more must not leave an agent behind that looks alive.
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| driver.run(&inbox)));
@@ -61,6 +69,25 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Error> {
     let _ended = events.send(Event::Stop);
     let _joined = tokio::task::spawn_blocking(move || thread.join()).await;
     Ok(())
+}
+
+/// On a disk that is full it waits for room, without a restart. `None` when it was told to stop meanwhile.
+async fn open(config: &Config, room: &HostRoom, stop: &CancellationToken) -> Result<Option<Journal>, Error> {
+    loop {
+        let verdict = room.look(0);
+        match Journal::open(&config.state_dir, IncarnationId(Uuid::new_v4())) {
+            Ok(journal) => return Ok(Some(journal)),
+            Err(error) if error.may_lack_room() && !verdict.takes_offers => {
+                tracing::error!(code = %Code::DiskFull, %error, "waiting for room on the disk");
+                room.release();
+            }
+            Err(error) => return Err(error.into()),
+        }
+        tokio::select! {
+            () = stop.cancelled() => return Ok(None),
+            () = tokio::time::sleep(ROOM_AGAIN) => {}
+        }
+    }
 }
 
 /// The real clocks.

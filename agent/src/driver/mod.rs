@@ -15,11 +15,12 @@ mod hello;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use holdfast_agent_core::decide::Refused;
-use holdfast_agent_core::offer::{self, Verdict};
+use holdfast_agent_core::offer::{self, Verdict as Judged};
 use holdfast_agent_core::work::{Assignment, Boot, LeaseCount, Phase};
 use holdfast_agent_core::{Input, Work, decide};
 use holdfast_common::claim::Claim;
@@ -36,6 +37,7 @@ use crate::bugs::{self, Bug};
 use crate::config::Config;
 use crate::crash::{self, CrashPoint};
 use crate::journal::{Error, Journal, Position};
+use crate::room::{HostRoom, Verdict};
 use crate::session::{FromCoordinator, Inquiry, Welcome};
 use batch::Batch;
 
@@ -152,6 +154,10 @@ pub struct Driver<H, C> {
     token: String,
     position: Option<Position>,
     session: Option<Live>,
+    room: Arc<HostRoom>,
+    verdict: Verdict,
+    /// What was decided and is not durable, for lack of room. Nothing of it was said or done.
+    owed: Batch,
 }
 
 impl<H: Hands, C: Clock> Driver<H, C> {
@@ -169,6 +175,9 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             token,
             position,
             session: None,
+            room: Arc::new(HostRoom::endless()),
+            verdict: Verdict { takes_offers: true, can_begin: true },
+            owed: Batch::default(),
             journal,
         };
         for (claim, _) in driver.journal.unanswered()? {
@@ -176,6 +185,13 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         }
         driver.take_up()?;
         Ok(driver)
+    }
+
+    /// On a host that can fill up.
+    #[must_use]
+    pub fn on(mut self, room: Arc<HostRoom>) -> Self {
+        self.room = room;
+        self
     }
 
     fn take_up(&mut self) -> Result<(), Error> {
@@ -224,7 +240,9 @@ impl<H: Hands, C: Clock> Driver<H, C> {
     /// Decides a batch of events, makes it durable, then says and does what follows. A plain function: a simulator calls it
     /// without a thread.
     pub fn step(&mut self, events: Vec<Event>) {
-        let mut batch = Batch::default();
+        self.look();
+        // What is owed since an earlier batch becomes durable with this one, before any of it is said or done.
+        let mut batch = std::mem::take(&mut self.owed);
         for event in events {
             self.event(event, &mut batch);
         }
@@ -232,9 +250,16 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         self.settle(batch);
     }
 
+    fn look(&mut self) {
+        self.verdict = self.room.look(self.works.len());
+        for work in self.works.values_mut() {
+            work.has_room = self.verdict.can_begin;
+        }
+    }
+
     fn event(&mut self, event: Event, batch: &mut Batch) {
         match event {
-            Event::Hello(reply) => drop(reply.send(self.hello())),
+            Event::Hello(reply) => drop(reply.send(self.hello(batch))),
             Event::Up(welcome, outgoing) => self.up(welcome, outgoing, batch),
             Event::Down => self.session_is(None, batch),
             Event::Message(session, message) if self.is_live(session) => self.message(session, message, batch),
@@ -329,22 +354,20 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         let seen = self.fences.get(&assignment.target).copied();
         let on_target = self.works.values().filter(|work| work.assignment.target == assignment.target);
         let verdict = match self.forbidden(&assignment) {
-            Some(reason) => Verdict::Decline(reason),
+            Some(reason) => Judged::Decline(reason),
             None => offer::judge(claim, on_target, seen),
         };
         match verdict {
-            Verdict::TakenAlready => batch.answer_offer(claim, None),
-            Verdict::Decline(reason) => {
-                tracing::warn!(deployment = %claim.deployment, ?reason, "declined an offer");
-                batch.answer_offer(claim, Some(reason));
-            }
-            Verdict::Take => {
+            Judged::TakenAlready => batch.accept(claim),
+            Judged::Take if !self.verdict.takes_offers => batch.decline(claim, DeclineReason::NoRoom),
+            Judged::Decline(reason) => batch.decline(claim, reason),
+            Judged::Take => {
                 self.fences.insert(assignment.target.clone(), claim.fence);
                 batch.fences.insert(assignment.target.clone(), claim.fence);
                 let lease = LeaseCount::Until(until(self.clock.boot(), ttl));
                 self.works.insert(claim.attempt, Work::taken(assignment, lease, Some(session)));
                 batch.dirty.insert(claim.attempt);
-                batch.answer_offer(claim, None);
+                batch.accept(claim);
                 self.decide(claim.attempt, Input::Tick, batch);
             }
         }

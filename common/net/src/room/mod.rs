@@ -19,7 +19,7 @@ use std::fmt;
 
 pub use descriptors::{Descriptors, Spare};
 pub use gauge::Gauge;
-pub use reserve::Reserve;
+pub use reserve::{Reserve, allocate};
 
 /// What the reserve is to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

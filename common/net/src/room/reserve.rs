@@ -125,7 +125,8 @@ fn new_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
-fn allocate(file: &File, bytes: u64) -> io::Result<()> {
+/// Gives a file so many bytes, with blocks behind them where the file system can do that.
+pub fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     match fallocate(file, FallocateFlags::empty(), 0, bytes) {
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => fill(file, bytes),
         result => result.map_err(io::Error::from),
