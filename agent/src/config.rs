@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use holdfast_net::ops;
 use holdfast_net::telemetry::Format;
 use serde::Deserialize;
 
@@ -28,6 +29,9 @@ pub struct Config {
     /// The log.
     #[serde(default)]
     pub log: Log,
+    /// Health and metrics.
+    #[serde(default)]
+    pub ops: ops::Settings,
 }
 
 /// The disk that `state_dir` is on.

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_common::claim::Claim;
@@ -22,6 +23,8 @@ use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
+
+use crate::metrics::Metrics;
 
 /// Largest piece of a stream in one message.
 const CHUNK: usize = 64 * 1024;
@@ -63,9 +66,9 @@ pub struct Uploader(mpsc::UnboundedSender<Told>);
 impl Uploader {
     /// Starts the sending task.
     #[must_use]
-    pub fn start(address: &str, tls: &ClientTls, stop: CancellationToken) -> Self {
+    pub fn start(address: &str, tls: &ClientTls, stop: CancellationToken, metrics: Arc<Metrics>) -> Self {
         let (told, notes) = mpsc::unbounded_channel();
-        let sender = Sender { address: address.to_owned(), tls: tls.clone(), streams: BTreeMap::new() };
+        let sender = Sender { address: address.to_owned(), tls: tls.clone(), streams: BTreeMap::new(), metrics };
         tokio::spawn(async move { stop.run_until_cancelled(sender.run(notes)).await });
         Self(told)
     }
@@ -97,6 +100,7 @@ struct Sender {
     address: String,
     tls: ClientTls,
     streams: BTreeMap<Key, Following>,
+    metrics: Arc<Metrics>,
 }
 
 /// The open upload.
@@ -120,7 +124,9 @@ impl Sender {
                     None => return,
                 }
             }
-            match self.round(&mut upload).await {
+            let sent = self.round(&mut upload).await;
+            self.metrics.buffered(self.buffered().await);
+            match sent {
                 Ok(()) => {
                     backoff.reset();
                     tokio::time::sleep(LOOK).await;
@@ -143,6 +149,7 @@ impl Sender {
                 }
             }
             Told::Ended(attempt, step, cut) => {
+                self.metrics.cut(cut.stdout + cut.stderr);
                 for (stream, cut) in [(LogStream::Stdout, cut.stdout), (LogStream::Stderr, cut.stderr)] {
                     if let Some(following) = self.streams.get_mut(&(attempt, step.clone(), stream as i32)) {
                         following.ended = Some(cut);
@@ -150,6 +157,16 @@ impl Sender {
                 }
             }
         }
+    }
+
+    /// What the coordinator does not have yet.
+    async fn buffered(&self) -> u64 {
+        let mut bytes = 0;
+        for following in self.streams.values() {
+            let length = tokio::fs::metadata(&following.path).await.map_or(0, |metadata| metadata.len());
+            bytes += length.saturating_sub(following.offset);
+        }
+        bytes
     }
 
     /// Sends what every stream has grown by.

@@ -12,7 +12,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use holdfast_net::room::{Descriptors, Gauge, Room, Wanted};
 use tokio::sync::watch;
@@ -22,8 +22,6 @@ const INODES: u64 = 16;
 /// The same for each attempt that is here.
 const INODES_PER_ATTEMPT: u64 = 8;
 const BYTES_PER_ATTEMPT: u64 = 64 * 1024;
-/// Between two counts of the descriptors.
-const COUNT_EVERY: Duration = Duration::from_secs(1);
 
 /// What may be done now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,8 +49,7 @@ struct Looked {
     base: u64,
     wanted: Wanted,
     since: Instant,
-    counted: Option<Instant>,
-    descriptors: watch::Sender<Descriptors>,
+    descriptors: watch::Receiver<Descriptors>,
 }
 
 impl HostRoom {
@@ -64,14 +61,13 @@ impl HostRoom {
 
     /// Of that folder, with a reserve of so many bytes and some more for each attempt.
     #[must_use]
-    pub fn on(state: &Path, bytes: u64) -> Self {
+    pub fn on(state: &Path, bytes: u64, descriptors: watch::Receiver<Descriptors>) -> Self {
         Self(Some(Mutex::new(Looked {
             gauge: Gauge::new(state.to_owned()),
             base: bytes,
             wanted: Wanted { bytes, inodes: INODES },
             since: Instant::now(),
-            counted: None,
-            descriptors: watch::Sender::new(Descriptors::Enough),
+            descriptors,
         })))
     }
 
@@ -98,10 +94,10 @@ impl HostRoom {
         }
     }
 
-    /// The room, for everybody else. `None` where it is endless.
+    /// The room, for everybody else.
     #[must_use]
-    pub fn watch(&self) -> Option<(watch::Receiver<Room>, watch::Receiver<Descriptors>)> {
-        self.with_looked(|looked| (looked.gauge.watch(), looked.descriptors.subscribe()))
+    pub fn watch(&self) -> watch::Receiver<Room> {
+        self.with_looked(|looked| looked.gauge.watch()).unwrap_or_else(|| watch::Sender::default().subscribe())
     }
 
     fn with_looked<R>(&self, look: impl FnOnce(&mut Looked) -> R) -> Option<R> {
@@ -118,22 +114,7 @@ impl Looked {
             inodes: INODES.saturating_add(attempts.saturating_mul(INODES_PER_ATTEMPT)),
         };
         self.gauge.look(self.since.elapsed(), self.wanted);
-        self.count();
         Verdict::of(self.gauge.room(), *self.descriptors.borrow())
-    }
-
-    fn count(&mut self) {
-        if self.counted.is_some_and(|at| at.elapsed() < COUNT_EVERY) {
-            return;
-        }
-        self.counted = Some(Instant::now());
-        let (before, now) = (*self.descriptors.borrow(), Descriptors::now());
-        match (before.are_enough(), now.are_enough()) {
-            (true, false) => tracing::warn!("{now}"),
-            (false, true) => tracing::info!("{now}"),
-            (true, true) | (false, false) => {}
-        }
-        self.descriptors.send_if_modified(|known| std::mem::replace(known, now) != now);
     }
 }
 

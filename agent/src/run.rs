@@ -8,6 +8,8 @@ use holdfast_agent_core::work::Boot;
 use holdfast_common::code::Code;
 use holdfast_common::id::{IncarnationId, SessionId};
 use holdfast_common::time::Wall;
+use holdfast_net::ops::{self, Health, Pulse};
+use holdfast_net::room;
 use holdfast_net::tls::{self, ClientTls};
 use holdfast_proto::v1::{ConnectRequest, Hello};
 use tokio::sync::{mpsc as channel, oneshot};
@@ -18,7 +20,9 @@ use crate::boottime::BootTime;
 use crate::config::Config;
 use crate::driver::{Clock, Driver, Event};
 use crate::hands::Workshop;
+use crate::health;
 use crate::journal::{self, Journal};
+use crate::metrics::Metrics;
 use crate::room::HostRoom;
 use crate::session::{self, FromCoordinator, Owner, Pace, Welcome};
 
@@ -34,6 +38,9 @@ pub enum Error {
     /// A certificate or key can't be used.
     #[error(transparent)]
     Tls(#[from] tls::Error),
+    /// Health and metrics can't be served.
+    #[error(transparent)]
+    Ops(#[from] ops::Error),
     /// The thread or runtime can't be made.
     #[error("could not start the agent's threads: {0}")]
     Threads(#[from] std::io::Error),
@@ -48,12 +55,17 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Error> {
         config.coordinator.server_name.as_deref(),
     )?;
     let _journal_says_what_is_wrong = std::fs::create_dir_all(&config.state_dir);
-    let room = Arc::new(HostRoom::on(&config.state_dir, config.disk.reserve_bytes));
+    let descriptors = room::watch_descriptors();
+    let room = Arc::new(HostRoom::on(&config.state_dir, config.disk.reserve_bytes, descriptors.clone()));
+    let (health, pulse, metrics) = (Health::new(), Pulse::new(), Arc::new(Metrics::new().of_process()));
+    room::register(&health, room.watch(), descriptors);
+    let _ops = health::serve(&config, health.clone(), Arc::clone(&metrics)).await?;
     let Some(journal) = open(&config, &room, &stop).await? else { return Ok(()) };
+    health::register(&health, &config, &pulse, &metrics, &stop)?;
     let (events, inbox) = mpsc::channel();
-    let logs = crate::logs::Uploader::start(&config.coordinator.address, &tls, stop.clone());
+    let logs = crate::logs::Uploader::start(&config.coordinator.address, &tls, stop.clone(), Arc::clone(&metrics));
     let workshop = Workshop::new(&config.state_dir, events.clone(), logs, Arc::clone(&room))?;
-    let driver = Driver::new(journal, workshop, Clocks, config.clone())?.on(room);
+    let driver = Driver::new(journal, workshop, Clocks, config.clone())?.measured(metrics, pulse).on(room);
     let thread = std::thread::Builder::new().name("driver".to_owned()).spawn(move || {
         // A thread that decides no more must not leave an agent behind that looks alive.
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| driver.run(&inbox)));
@@ -62,7 +74,8 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Error> {
             std::process::abort();
         }
     })?;
-    tracing::info!(state = %Path::new(&config.state_dir).display(), "agent started");
+    let state = Path::new(&config.state_dir).display();
+    tracing::info!(%state, version = env!("CARGO_PKG_VERSION"), "agent started");
     let mut owner = DriverInbox(events.clone());
     let seed = rand::random();
     session::keep(&config.coordinator.address, &tls, Pace::default(), seed, &mut owner, &stop).await;

@@ -18,6 +18,7 @@
 //! | [`events`] | expected lists of events, compared with a readable difference |
 //! | [`files`], [`site`] | target and deployment files; archives |
 //! | [`strace`] | what a process asked of the kernel: that syncs come before answers |
+//! | [`ops`] | health and metrics of a process |
 //! | [`wait`] | conditions with a bound; there are no bare sleeps |
 //! | [`folder`], [`process`] | temporary folders and processes that leave nothing behind |
 //!
@@ -31,6 +32,7 @@ pub mod files;
 pub mod folder;
 pub mod hostile;
 pub mod ledger;
+pub mod ops;
 pub mod peer;
 pub mod process;
 pub mod site;

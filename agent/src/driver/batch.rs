@@ -7,12 +7,15 @@ use holdfast_agent_core::work::{Boot, LeaseCount};
 use holdfast_common::claim::Claim;
 use holdfast_common::fence::Fence;
 use holdfast_common::id::{AttemptId, EvidenceId, StepName, TargetName};
+use holdfast_common::outcome::Exit;
 use holdfast_common::report::{DeclineReason, Report, ReportBody, ReportSequence};
+use holdfast_common::spec::StepBody;
 use holdfast_common::text::bounded;
 use holdfast_proto::convert::{WireEnum as _, claim_to_wire, reading_to_wire, report_to_wire};
 use holdfast_proto::v1::{self, ConnectRequest, connect_request};
 
 use super::{Clock, Driver, Finding, Hands, is_settled};
+use crate::adapters::release;
 use crate::bugs::{self, Bug};
 use crate::crash::{self, CrashPoint};
 use crate::journal::{Entry, NoRoom};
@@ -36,7 +39,7 @@ pub(super) struct Batch {
     /// Answers to such questions.
     pub(super) findings: Vec<(EvidenceId, Finding)>,
     /// Offers that are not taken: that promises nothing, and is said at once.
-    declined: Vec<(Claim, DeclineReason)>,
+    pub(super) declined: Vec<(Claim, DeclineReason)>,
     /// Whether an attempt may have nothing left to say.
     settles: bool,
     reports: Vec<(Claim, ReportBody)>,
@@ -73,11 +76,6 @@ impl Batch {
 
     pub(super) fn accept(&mut self, claim: Claim) {
         self.after.push(After::AcceptOffer(claim));
-    }
-
-    pub(super) fn decline(&mut self, claim: Claim, reason: DeclineReason) {
-        tracing::warn!(deployment = %claim.deployment, ?reason, "declined an offer");
-        self.declined.push((claim, reason));
     }
 
     /// Whether there is anything that must be durable before more is said.
@@ -167,11 +165,27 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         if !batch.is_durable_work() && forgotten.is_empty() {
             return Ok(Vec::new());
         }
+        let begun = std::time::Instant::now();
         let reports = self.journal.commit(self.clock.wall(), &entries)?;
+        self.metrics.committed(begun.elapsed());
+        reports.iter().for_each(|(claim, report)| self.count(*claim, report));
         for attempt in forgotten {
             self.works.remove(&attempt);
         }
         Ok(reports)
+    }
+
+    fn count(&self, claim: Claim, report: &Report) {
+        let ReportBody::StepEnded { step, end, exit, .. } = &report.body else { return };
+        self.metrics.step_ended(*end);
+        let body = |work: &holdfast_agent_core::Work| {
+            let found = work.assignment.steps.iter().find(|found| &found.name == step);
+            found.is_some_and(|step| matches!(step.body, StepBody::Release { .. }))
+        };
+        let release = self.works.get(&claim.attempt).is_some_and(body);
+        if release && *exit == Some(Exit::Exited(release::REFUSED_FENCE.into())) {
+            self.metrics.refused_by_resource();
+        }
     }
 
     /// May be called again for the same batch.

@@ -30,6 +30,7 @@ use holdfast_common::outcome::{Exit, Reading, StepEnd};
 use holdfast_common::report::{DeclineReason, PermitDenial, ReportSequence};
 use holdfast_common::spec::StepSpec;
 use holdfast_common::time::{Millis, Wall};
+use holdfast_net::ops::Pulse;
 use holdfast_proto::v1::{ConnectRequest, Hello};
 use tokio::sync::{mpsc, oneshot};
 
@@ -37,6 +38,7 @@ use crate::bugs::{self, Bug};
 use crate::config::Config;
 use crate::crash::{self, CrashPoint};
 use crate::journal::{Error, Journal, Position};
+use crate::metrics::Metrics;
 use crate::room::{HostRoom, Verdict};
 use crate::session::{FromCoordinator, Inquiry, Welcome};
 use batch::Batch;
@@ -158,6 +160,8 @@ pub struct Driver<H, C> {
     verdict: Verdict,
     /// What was decided and is not durable, for lack of room. Nothing of it was said or done.
     owed: Batch,
+    metrics: Arc<Metrics>,
+    pulse: Pulse,
 }
 
 impl<H: Hands, C: Clock> Driver<H, C> {
@@ -178,6 +182,8 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             room: Arc::new(HostRoom::endless()),
             verdict: Verdict { takes_offers: true, can_begin: true },
             owed: Batch::default(),
+            metrics: Arc::default(),
+            pulse: Pulse::new(),
             journal,
         };
         for (claim, _) in driver.journal.unanswered()? {
@@ -191,6 +197,13 @@ impl<H: Hands, C: Clock> Driver<H, C> {
     #[must_use]
     pub fn on(mut self, room: Arc<HostRoom>) -> Self {
         self.room = room;
+        self
+    }
+
+    /// Measures into these instead of its own.
+    #[must_use]
+    pub fn measured(mut self, metrics: Arc<Metrics>, pulse: Pulse) -> Self {
+        (self.metrics, self.pulse) = (metrics, pulse);
         self
     }
 
@@ -214,11 +227,13 @@ impl<H: Hands, C: Clock> Driver<H, C> {
     /// Runs until told to stop.
     pub fn run(mut self, events: &Receiver<Event>) {
         loop {
+            self.pulse.rests();
             let first = match events.recv_timeout(self.patience()) {
                 Ok(event) => Some(event),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return,
             };
+            self.pulse.works();
             let batch = first.into_iter().chain(events.try_iter()).take(64).collect::<Vec<_>>();
             let stop = batch.iter().any(|event| matches!(event, Event::Stop));
             self.step(batch);
@@ -248,6 +263,8 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         }
         self.tick(&mut batch);
         self.settle(batch);
+        let outbox = self.unsaid.values().sum();
+        self.metrics.stands(self.session.is_some(), outbox, self.works.values());
     }
 
     fn look(&mut self) {
@@ -262,7 +279,10 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             Event::Hello(reply) => drop(reply.send(self.hello(batch))),
             Event::Up(welcome, outgoing) => self.up(welcome, outgoing, batch),
             Event::Down => self.session_is(None, batch),
-            Event::Message(session, message) if self.is_live(session) => self.message(session, message, batch),
+            Event::Message(session, message) if self.is_live(session) => {
+                self.metrics.heard();
+                self.message(session, message, batch);
+            }
             Event::Message(..) | Event::Stop => {}
             Event::Hand(event) => self.hand(event, batch),
         }
@@ -283,6 +303,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         self.token = welcome.token;
         self.position = Some(position);
         batch.welcomed = true;
+        self.metrics.session_began();
         self.session = Some(Live {
             id: welcome.session,
             outgoing,
@@ -359,8 +380,8 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         };
         match verdict {
             Judged::TakenAlready => batch.accept(claim),
-            Judged::Take if !self.verdict.takes_offers => batch.decline(claim, DeclineReason::NoRoom),
-            Judged::Decline(reason) => batch.decline(claim, reason),
+            Judged::Take if !self.verdict.takes_offers => self.decline(claim, DeclineReason::NoRoom, batch),
+            Judged::Decline(reason) => self.decline(claim, reason, batch),
             Judged::Take => {
                 self.fences.insert(assignment.target.clone(), claim.fence);
                 batch.fences.insert(assignment.target.clone(), claim.fence);
@@ -371,6 +392,12 @@ impl<H: Hands, C: Clock> Driver<H, C> {
                 self.decide(claim.attempt, Input::Tick, batch);
             }
         }
+    }
+
+    fn decline(&self, claim: Claim, reason: DeclineReason, batch: &mut Batch) {
+        tracing::warn!(deployment = %claim.deployment, ?reason, "declined an offer");
+        self.metrics.declined(reason);
+        batch.declined.push((claim, reason));
     }
 
     /// The host's own policy is the last wall: it is not remotely writable.

@@ -20,12 +20,14 @@
 //! | [`config`] | a TOML file overridden by `HOLDFAST_*` |
 //! | [`room`] | whether there is room on the disk, and the reserve |
 //! | [`telemetry`] | the log on stderr |
+//! | [`ops`] | health and metrics, on a listener of their own |
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod backoff;
 pub mod bearer;
 pub mod channel;
 pub mod config;
+pub mod ops;
 pub mod peer;
 pub mod room;
 pub mod serve;

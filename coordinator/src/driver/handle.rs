@@ -9,7 +9,7 @@ use holdfast_coordinator_core::TargetState;
 use holdfast_coordinator_core::input::Speaker;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
-use super::inbox::{Body, Message, OrphanReport, Published, Reply};
+use super::inbox::{Body, Message, OrphanReport, Published, Reply, WAITING};
 use super::{Asked, Error, Told};
 use crate::store::AgentRow;
 
@@ -79,6 +79,18 @@ impl Handle {
     /// Agents came, went or changed: what waits for an agent is assigned anew.
     pub fn agents_changed(&self) {
         self.send(Body::AgentsChanged, None);
+    }
+
+    /// How many messages wait for the driver.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        WAITING - self.room.available_permits().min(WAITING)
+    }
+
+    /// Whether more messages may wait; without room, callers do.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.room.available_permits() > 0
     }
 
     /// The global order of the last committed event.

@@ -16,7 +16,7 @@ use super::{Asked, BATCH, Error, Handle, Told};
 use crate::store::AgentRow;
 
 /// Messages that may wait at once. More wait in their callers.
-const WAITING: usize = 1024;
+pub(super) const WAITING: usize = 1024;
 
 /// One thing to do. Made by a [`Handle`], consumed by a driver.
 pub struct Message {

@@ -4,7 +4,7 @@ use holdfast_common::code::Code;
 use holdfast_common::id::TargetName;
 use holdfast_common::problem::Problem;
 use holdfast_coordinator_core::Refusal;
-use holdfast_net::room::Room;
+use holdfast_net::room::{Descriptors, Room};
 use tonic::Status;
 
 use super::shared::Shared;
@@ -65,6 +65,19 @@ pub(super) fn no_room(room: Room) -> Problem {
     let problem = Problem::new(Code::DiskFull, "the coordinator's disk has no room for this").so(so);
     let problem = room.lack().into_iter().fold(problem, |problem, lack| problem.known(lack.to_string()));
     problem.next("free room on the coordinator's disk; then ask again: it takes new work by itself")
+}
+
+/// No new work while there are few descriptors: what runs needs them.
+pub(super) fn without_descriptors(shared: &Shared) -> Result<(), Status> {
+    match *shared.descriptors.borrow() {
+        Descriptors::Enough => Ok(()),
+        low @ Descriptors::Low { .. } => Err(status::of(
+            &Problem::new(Code::OutOfDescriptors, "the coordinator has no descriptors for new work")
+                .known(low.to_string())
+                .so("nothing was recorded; what runs goes on")
+                .next("close idle connections, or raise the coordinator's limit; then ask again"),
+        )),
+    }
 }
 
 fn internal(code: Code) -> Problem {
@@ -137,5 +150,8 @@ pub(super) fn no_such_target(name: &str) -> Problem {
 /// The store could not be read. The cause goes to the log.
 pub(super) fn by_store(error: &store::Error) -> Status {
     tracing::error!(%error, "could not read the store");
+    if error.lacks_descriptors() {
+        return status::plain(Code::OutOfDescriptors, "the coordinator could not open its store for reading once more");
+    }
     status::of(&internal(Code::StoreFailed))
 }

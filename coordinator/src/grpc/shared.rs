@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use holdfast_common::id::AgentName;
 use holdfast_common::time::{Millis, Wall};
-use holdfast_net::room::Room;
+use holdfast_net::room::{Descriptors, Room};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -30,6 +30,8 @@ pub struct Shared {
     pub attachments: PathBuf,
     /// Whether the disk has room for new work.
     pub room: watch::Receiver<Room>,
+    /// Whether there are descriptors for new work.
+    pub descriptors: watch::Receiver<Descriptors>,
     /// Which store this is.
     pub identity: Identity,
     /// What agents are told at their `Welcome`.

@@ -325,6 +325,14 @@ impl Error {
         }
     }
 
+    /// Whether one more connection for reading could not be opened: the file is open already, so only descriptors lack.
+    #[must_use]
+    pub fn lacks_descriptors(&self) -> bool {
+        let Error::Failed { source, .. } = self else { return false };
+        let code = source.downcast_ref().and_then(rusqlite::Error::sqlite_error_code);
+        code == Some(rusqlite::ErrorCode::CannotOpen)
+    }
+
     /// A row that does not read back.
     pub(crate) fn damaged(what: impl Into<String>, detail: impl std::fmt::Display) -> Self {
         Error::Damaged { what: what.into(), detail: detail.to_string() }

@@ -10,6 +10,7 @@ mod durability;
 mod frames;
 mod guarantees;
 mod harness;
+mod health;
 mod hold;
 mod hostile_coordinator;
 mod main_job;

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, getpid, 
 use super::super::launch::{Body, Launch, armed_here};
 use super::super::process::{self, Process};
 use super::super::record::{ExitRecord, StopRequest, Written};
-use super::output::{self, Copy};
+use super::output::Copy;
 use super::{SIGNALLED, Spares};
 use crate::boottime::wall_now;
 use crate::crash::{self, CrashPoint};
@@ -25,10 +25,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Runs it to its end and writes the exit record.
 pub(super) fn run(folder: &StepFolder, launch: &Launch, spares: Spares) -> io::Result<()> {
-    let Spares { exit, signalled } = spares;
-    let opened = output::open(&folder.stdout()).and_then(|stdout| Ok((stdout, output::open(&folder.stderr())?)));
-    let record = match opened.and_then(|files| Ok((spawn(launch)?, files))) {
-        Ok((child, files)) => watch(folder, launch, child, files, signalled)?,
+    let Spares { exit, signalled, stdout, stderr } = spares;
+    let record = match spawn(launch) {
+        Ok(child) => watch(folder, launch, child, (stdout, stderr), signalled)?,
         Err(error) => not_spawned(launch, &error),
     };
     crash::point(CrashPoint::BeforeExitRecord);

@@ -59,11 +59,14 @@ struct Locks {
 struct Spares {
     exit: Spare,
     signalled: Spare,
+    stdout: File,
+    stderr: File,
 }
 
 fn spares(folder: &StepFolder) -> io::Result<Spares> {
     let exit = Spare::make(folder.spare_exit(), EXIT_RECORD_BYTES)?;
-    Ok(Spares { exit, signalled: Spare::make(folder.spare_signalled(), SIGNALLED.len())? })
+    let signalled = Spare::make(folder.spare_signalled(), SIGNALLED.len())?;
+    Ok(Spares { exit, signalled, stdout: output::open(&folder.stdout())?, stderr: output::open(&folder.stderr())? })
 }
 
 fn begin(folder: &StepFolder) -> Result<(Launch, Spares, Locks), Refusal> {

@@ -2,8 +2,13 @@
 
 use std::fmt;
 use std::fs::{self, File};
+use std::time::Duration;
 
 use rustix::process::{Resource, getrlimit};
+use tokio::sync::watch;
+
+/// Between two counts.
+const COUNT_EVERY: Duration = Duration::from_secs(1);
 
 /// How many descriptors are open, of how many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +59,26 @@ impl fmt::Display for Descriptors {
             }
         }
     }
+}
+
+/// Counts them every second as long as anybody wants to know. Needs a tokio runtime.
+#[must_use]
+pub fn watch_descriptors() -> watch::Receiver<Descriptors> {
+    let known = watch::Sender::new(Descriptors::now());
+    let watched = known.subscribe();
+    tokio::spawn(async move {
+        while !known.is_closed() {
+            tokio::time::sleep(COUNT_EVERY).await;
+            let (before, now) = (*known.borrow(), Descriptors::now());
+            match (before.are_enough(), now.are_enough()) {
+                (true, false) => tracing::warn!("{now}"),
+                (false, true) => tracing::info!("{now}"),
+                (true, true) | (false, false) => {}
+            }
+            known.send_if_modified(|known| std::mem::replace(known, now) != now);
+        }
+    });
+    watched
 }
 
 /// A descriptor that is kept for the moment in which there is no other.

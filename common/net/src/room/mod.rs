@@ -17,9 +17,25 @@ mod tests;
 
 use std::fmt;
 
-pub use descriptors::{Descriptors, Spare};
+use tokio::sync::watch;
+
+use crate::ops::{Health, State};
+
+pub use descriptors::{Descriptors, Spare, watch_descriptors};
 pub use gauge::Gauge;
 pub use reserve::{Reserve, allocate};
+
+/// Registers the parts `disk` and `descriptors`: not ready while no new work is taken.
+pub fn register(health: &Health, room: watch::Receiver<Room>, descriptors: watch::Receiver<Descriptors>) {
+    health.ready("disk", move || {
+        let room = *room.borrow();
+        State::of(room.takes_new_work(), || room.to_string())
+    });
+    health.ready("descriptors", move || {
+        let descriptors = *descriptors.borrow();
+        State::of(descriptors.are_enough(), || descriptors.to_string())
+    });
+}
 
 /// What the reserve is to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

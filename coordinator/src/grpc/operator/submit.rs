@@ -27,6 +27,7 @@ pub(super) async fn submit(call: Call<'_, v1::SubmitRequest>) -> Result<v1::Subm
     if let Some(id) = recorded(shared, request, digest).await? {
         return Ok(v1::SubmitResponse { deployment: Some(find::shown_by_id(shared, id).await?), existed: true });
     }
+    refused::without_descriptors(shared)?;
     let state = find::target(shared, target.as_str()).await?;
     let spec =
         file.resolve(&inputs, instead.as_ref(), &state.spec).map_err(|errors| status::bad_file(&errors, "FILE"))?;

@@ -54,6 +54,8 @@ impl SqliteStore {
         let lock = lock(path)?;
         let mut store = Self::open_beside(path, new_id, at)?;
         store._lock = Some(lock);
+        store.reader.warm().map_err(open_error(path))?;
+        hold_index(path);
         Ok(store)
     }
 
@@ -127,6 +129,25 @@ fn set_up(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(())
+}
+
+/// The log's index grows after a commit is on disk already: a disk that is full at that moment would leave a commit that nobody
+/// can vouch for. So it gets its room ahead, enough for 32 times the log that is kept.
+///
+/// The handle is never closed: closing any handle of that file would drop SQLite's locks on it.
+fn hold_index(path: &Path) {
+    const BYTES: u64 = 1024 * 1024;
+    let mut index = path.as_os_str().to_owned();
+    index.push("-shm");
+    match OpenOptions::new().write(true).open(PathBuf::from(index)) {
+        Ok(file) => {
+            if let Err(error) = holdfast_net::room::allocate(&file, BYTES) {
+                tracing::warn!(%error, "the log's index has no room put aside");
+            }
+            std::mem::forget(file);
+        }
+        Err(error) => tracing::warn!(%error, "the log's index has no room put aside"),
+    }
 }
 
 /// A lock of its own file: closing any handle of the database file itself would drop SQLite's locks on it.
