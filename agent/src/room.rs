@@ -77,6 +77,12 @@ impl HostRoom {
         self.with_looked(|looked| looked.look(attempts)).unwrap_or(everything)
     }
 
+    /// Whether an offer may be taken, with the descriptors counted now.
+    #[must_use]
+    pub fn takes_offers(&self, verdict: Verdict) -> bool {
+        verdict.takes_offers && (self.0.is_none() || Descriptors::now().are_enough())
+    }
+
     /// A write found no room: gives the reserve to what must be written.
     pub fn release(&self) {
         let _nothing_to_release =

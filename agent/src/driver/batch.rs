@@ -40,6 +40,8 @@ pub(super) struct Batch {
     pub(super) findings: Vec<(EvidenceId, Finding)>,
     /// Offers that are not taken: that promises nothing, and is said at once.
     pub(super) declined: Vec<(Claim, DeclineReason)>,
+    /// Whether the log has heard that this one is owed.
+    told: bool,
     /// Whether an attempt may have nothing left to say.
     settles: bool,
     reports: Vec<(Claim, ReportBody)>,
@@ -121,7 +123,12 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         }
         match committed {
             Ok(_) => std::mem::take(&mut batch.after).into_iter().for_each(|after| self.do_after(after)),
-            Err(NoRoom) => self.owed = batch,
+            Err(NoRoom) => {
+                if !std::mem::replace(&mut batch.told, true) {
+                    tracing::warn!("the journal has no room: nothing of it is said or done until it is durable");
+                }
+                self.owed = batch;
+            }
         }
         self.beat();
     }

@@ -380,7 +380,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         };
         match verdict {
             Judged::TakenAlready => batch.accept(claim),
-            Judged::Take if !self.verdict.takes_offers => self.decline(claim, DeclineReason::NoRoom, batch),
+            Judged::Take if !self.room.takes_offers(self.verdict) => self.decline(claim, DeclineReason::NoRoom, batch),
             Judged::Decline(reason) => self.decline(claim, reason, batch),
             Judged::Take => {
                 self.fences.insert(assignment.target.clone(), claim.fence);

@@ -77,7 +77,7 @@ impl<S: Store> Driver<S> {
     }
 
     /// A write found no room.
-    pub(super) fn no_room(&mut self, error: &store::Error) -> Result<(), Fatal> {
+    pub(super) fn no_room(&mut self, error: &store::Error) {
         if !self.full.stuck {
             let source = std::error::Error::source(error).map(ToString::to_string);
             tracing::warn!(%error, source, "nothing of it was recorded or answered; results come first now");
@@ -86,7 +86,6 @@ impl<S: Store> Driver<S> {
         self.full.again = self.monotonic;
         self.full.space.release(self.monotonic);
         self.inner.gate = self.full.space.room();
-        self.store.make_room().map_err(Fatal)
     }
 
     /// Each message in a transaction of its own, so that one that can't be written keeps no other.
@@ -97,6 +96,7 @@ impl<S: Store> Driver<S> {
             return self.others(others);
         }
         self.full.again = self.monotonic + AGAIN_AFTER;
+        self.store.make_room().map_err(Fatal)?;
         let mut behind = BTreeSet::new();
         for message in words {
             let before = waits_for(&message).unwrap_or_default().to_owned();

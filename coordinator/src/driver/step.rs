@@ -155,7 +155,7 @@ impl<S: Store> Driver<S> {
         let mut messages = self.full.sort(messages);
         if !self.full.stuck {
             match self.attempt(&messages, true) {
-                Err(Fatal(error @ store::Error::NoRoom { .. })) => self.no_room(&error)?,
+                Err(Fatal(error @ store::Error::NoRoom { .. })) => self.no_room(&error),
                 Ok(_wrote) => return Ok(()),
                 Err(fatal) => return Err(fatal),
             }
