@@ -51,7 +51,7 @@ impl Folder {
     /// Process ids of what works in it or was started with it, other than this process.
     #[must_use]
     pub fn processes(&self) -> Vec<i32> {
-        processes_of(&self.path)
+        all_processes().filter(|pid| self.is_home_of(*pid)).collect()
     }
 
     fn is_home_of(&self, pid: i32) -> bool {
@@ -91,16 +91,18 @@ impl Folder {
     }
 }
 
-/// The same of a folder that somebody else keeps.
+/// The same of a folder that somebody else keeps, of those in such a state only, like `T`.
 #[must_use]
-pub fn processes_of(folder: &Path) -> Vec<i32> {
+pub fn processes_in_state(folder: &Path, state: char) -> Vec<i32> {
+    let is_so = |pid: &i32| crate::process::state_of(pid.unsigned_abs()) == Some(state) && is_home_of(folder, *pid);
+    all_processes().filter(is_so).collect()
+}
+
+/// Every other process.
+fn all_processes() -> impl Iterator<Item = i32> {
     let own = getpid().as_raw_nonzero().get();
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|pid| *pid != own && is_home_of(folder, *pid))
-        .collect()
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(move |pid| *pid != own)
 }
 
 fn is_home_of(folder: &Path, pid: i32) -> bool {

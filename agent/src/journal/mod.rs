@@ -191,6 +191,14 @@ impl Journal {
         }
     }
 
+    /// Lets the file grow no more, as on a full disk, or lets it grow again.
+    #[cfg(test)]
+    pub(crate) fn bound(&self, bounded: bool) {
+        let pages: i64 = self.connection.query_row("PRAGMA page_count", [], |row| row.get(0)).expect("reads");
+        let most = if bounded { pages } else { 1 << 30 };
+        self.connection.query_row(&format!("PRAGMA max_page_count = {most}"), [], |_| Ok(())).expect("can be set");
+    }
+
     /// Notes an answer, to be written with the next commit.
     pub fn answered(&mut self, sequence: ReportSequence, disposition: Disposition) {
         self.answers.push((sequence, disposition));

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use holdfast_tests::folder::processes_of;
-use holdfast_tests::process::{resume, state_of};
+use holdfast_tests::folder::processes_in_state;
+use holdfast_tests::process::resume;
 use holdfast_tests::small_disk::{Of, SmallDisk};
 
-const PACE: Duration = Duration::from_millis(10);
+const PACE: Duration = Duration::from_millis(20);
 
 /// A thread that waits for the note of a point, fills, and lets who stands still go on.
 pub(crate) struct Filling {
@@ -82,9 +82,7 @@ impl Shared {
             self.full = true;
         }
         if self.full {
-            let stopped =
-                processes_of(&self.folder).into_iter().filter(|pid| state_of(pid.unsigned_abs()) == Some('T'));
-            stopped.for_each(resume);
+            processes_in_state(&self.folder, 'T').into_iter().for_each(resume);
         }
         if self.full && self.free_when_told && says_full(&self.folder) {
             self.free();

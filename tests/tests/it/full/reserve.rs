@@ -135,7 +135,7 @@ fn log_of(cluster: &Cluster, name: &str) -> String {
 
 /// Nothing is acknowledged that could not be written, nothing of it is lost, and no lease lapses because of it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_coordinator_that_can_write_nothing_keeps_its_sessions_and_its_start_waits_for_room() {
+async fn a_coordinator_that_can_write_nothing_keeps_its_sessions_and_loses_no_lease_and_no_result() {
     if !SmallDisk::can_be_had(1) {
         return;
     }
@@ -163,15 +163,11 @@ async fn a_coordinator_that_can_write_nothing_keeps_its_sessions_and_its_start_w
     stays_active(&operator, &label, TTL * 2).await;
     operator.until_contact(&agent, Contact::Connected).await;
 
+    // The next process finds the same disk. Whether it can begin its run or waits for that, nothing is lost.
     cluster.coordinator().kill();
     cluster.coordinator().begin_to_start();
-    wait::until_true("the start to wait", wait::SOON, || {
-        log_of(&cluster, "coordinator").contains("waiting for room on the disk")
-    })
-    .await;
     let told = cluster.coordinator().ops().until_status("/readyz", 503).await.body;
     assert!(told.contains("disk: the disk is full"), "{told}");
-    assert!(cluster.coordinator().status().is_none(), "it waits");
 
     greedy.give_up();
     cluster.until_coordinator_listens().await;
@@ -182,46 +178,57 @@ async fn a_coordinator_that_can_write_nothing_keeps_its_sessions_and_its_start_w
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_agent_that_can_write_nothing_says_nothing_that_is_not_durable_and_keeps_its_lease() {
+async fn a_start_on_a_full_disk_waits_for_room_and_says_so() {
     if !SmallDisk::can_be_had(1) {
         return;
     }
-    const TTL: Duration = Duration::from_secs(2);
-    let (mut cluster, operator, ledger, disks) = with_box_on(&AGENTS).await;
-    let (label, agent) = begun(&operator, &ledger, TTL, "unsafe").await;
-    let greedy = disks.iter().map(Greedy::on).collect::<Vec<_>>();
-    // Every session is journaled: the reserve and what is left of the log go here.
-    wait::until("the journal to find no room", wait::SOON, async || {
-        if log_of(&cluster, &agent).contains("nothing of it is said or done until") {
-            return Ok(());
-        }
-        cluster.line(&agent).reset();
-        operator.until_contact(&agent, Contact::Connected).await;
-        Err("it was written".to_owned())
+    let (mut cluster, _operator, _ledger, disks) = with_box_on(&["coordinator"]).await;
+    // An orderly end leaves no log: the next start has to make one.
+    assert!(cluster.coordinator().terminate().await.success());
+    let greedy = Greedy::on(&disks[0]);
+    cluster.coordinator().begin_to_start();
+    let told = cluster.coordinator().ops().until_status("/readyz", 503).await.body;
+    assert!(told.contains("serving: starting"), "{told}");
+    wait::until_true("the start to say why it waits", wait::SOON, || {
+        let log = log_of(&cluster, "coordinator");
+        log.contains("waiting for room on the disk") && log.contains("HF-6005")
     })
     .await;
+    let told = cluster.coordinator().ops().get("/readyz").await.body;
+    assert!(told.contains("disk: the disk is full"), "{told}");
+    assert!(cluster.coordinator().status().is_none(), "it waits");
+    greedy.give_up();
+    cluster.until_coordinator_listens().await;
+    until_taken(&cluster.operator()).await;
+}
+
+/// The journal writes over what it has as long as it need not grow: a kill on the full disk costs nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_whose_disk_stays_full_lives_through_a_kill_and_takes_no_new_work_until_there_is_room() {
+    if !SmallDisk::can_be_had(1) {
+        return;
+    }
+    let (mut cluster, operator, ledger, disks) = with_box_on(&AGENTS).await;
+    let (label, agent) = begun(&operator, &ledger, LONG, "unsafe").await;
+    let greedy = disks.iter().map(Greedy::on).collect::<Vec<_>>();
+    let told = cluster.agent(&agent).ops().until_status("/readyz", 503).await.body;
+    assert!(told.contains("disk: the disk is"), "{told}");
+    cluster.agent(&agent).kill();
     ledger.open_gate("go");
     ledger.until_ended(0).await;
-    let ops = cluster.agent(&agent).ops();
-    let told = ops.until_status("/readyz", 503).await.body;
-    assert!(told.contains("disk: the disk is full"), "{told}");
-    // The end is not durable, so it is not said.
-    stays_active(&operator, &label, TTL * 2).await;
-
-    // Nor is anything lost with the process. The next one has the same journal and the same full disk.
-    cluster.agent(&agent).kill();
     cluster.agent(&agent).start();
     operator.until_contact(&agent, Contact::Connected).await;
+
     // Nobody takes new work, and the reason is told.
-    let other = files::command_target("other@test", false);
-    operator.apply_target(&other).await;
-    let waiting = holdfast_tests::files::DeploymentFile::new("other@test", LONG);
-    let waiting = submit(&operator, waiting.mutates("change", "unsafe", &ledger.command()).text()).await;
+    operator.apply_target(&files::command_target("other@test", false)).await;
+    let other = files::DeploymentFile::new("other@test", LONG).mutates("change", "unsafe", &ledger.command());
+    let waiting = submit(&operator, other.text()).await;
     operator
         .until(&waiting, "declined for lack of room", |deployment| {
             deployment.attempts.iter().any(|attempt| attempt.decline_reason.contains("its host has no room"))
         })
         .await;
+    ledger.check_begun(1);
 
     greedy.into_iter().for_each(Greedy::give_up);
     operator.until_state(&label, DeploymentState::Succeeded).await;
