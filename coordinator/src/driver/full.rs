@@ -49,7 +49,7 @@ impl Full {
         if self.space.room().can_promise() {
             return all.into();
         }
-        let (permits, rest) = all.into_iter().partition::<VecDeque<_>, _>(|message| is_permit(message));
+        let (permits, rest) = all.into_iter().partition::<VecDeque<_>, _>(is_permit);
         permits.into_iter().for_each(|permit| self.wait(permit));
         rest.into()
     }
