@@ -178,7 +178,9 @@ fn waits_for(message: &Message) -> Option<&str> {
             | Asked::Inspect { .. }
             | Asked::FenceOff { .. }
             | Asked::Attest { .. }
-            | Asked::Decide { .. } => None,
+            | Asked::Decide { .. }
+            | Asked::Hold { .. }
+            | Asked::Unhold { .. } => None,
         },
         Body::Orphan { report, .. } => Some(report.speaker.agent.as_str()),
         Body::State { .. }

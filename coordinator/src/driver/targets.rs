@@ -56,7 +56,8 @@ pub(super) struct Saved {
     written: Option<Sign>,
 }
 
-/// Every target that is in memory: at least those on which something is current or waits.
+/// Every target that is in memory: at least those on which something is current or waits, or that are on
+/// hold.
 #[derive(Default)]
 pub(super) struct Targets {
     loaded: BTreeMap<TargetName, Target>,
