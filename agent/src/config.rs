@@ -27,12 +27,30 @@ pub struct Config {
     /// How archives are fetched.
     #[serde(default)]
     pub fetch: Fetch,
+    /// The disk that `state_dir` is on.
+    #[serde(default)]
+    pub disk: Disk,
     /// The log.
     #[serde(default)]
     pub log: Log,
     /// Health and metrics.
     #[serde(default)]
     pub ops: ops::Settings,
+}
+
+/// The disk that `state_dir` is on.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Disk {
+    /// Bytes that are put aside for the journal and the ends of steps, beside some for each attempt. Offers are taken while as
+    /// much again is free.
+    pub reserve_bytes: u64,
+}
+
+impl Default for Disk {
+    fn default() -> Self {
+        Self { reserve_bytes: 4 * 1024 * 1024 }
+    }
 }
 
 /// Where the coordinator is.

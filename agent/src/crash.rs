@@ -1,7 +1,7 @@
 //! Named places where a test can make the agent die.
 //!
 //! `HOLDFAST_CRASH=name` aborts the process when it first passes the point of that name, `HOLDFAST_CRASH=name:n` at its
-//! n-th pass. Before that it writes the name to the file `HOLDFAST_CRASH_NOTE`, where one is named: proof that it was there.
+//! n-th pass. With `=stop` behind it the process stops there as by SIGSTOP instead, and goes on when it is continued. Before that it writes the name to the file `HOLDFAST_CRASH_NOTE`, where one is named: proof that it was there.
 //! Without the feature `bugs` a point is nothing at all.
 
 macro_rules! points {
@@ -98,7 +98,7 @@ pub fn point(_point: CrashPoint) {}
 pub fn point(point: CrashPoint) {
     if armed::is_due(point.name()) {
         armed::leave_note(point.name());
-        std::process::abort();
+        armed::end();
     }
 }
 
@@ -107,19 +107,38 @@ mod armed {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    static ARMED: OnceLock<Option<(String, u64)>> = OnceLock::new();
+    use rustix::process::{Signal, getpid, kill_process};
+
+    struct Armed {
+        name: String,
+        pass: u64,
+        stops: bool,
+    }
+
+    static ARMED: OnceLock<Option<Armed>> = OnceLock::new();
     static PASSES: AtomicU64 = AtomicU64::new(0);
 
     pub(super) fn is_due(name: &str) -> bool {
-        let armed = ARMED.get_or_init(|| {
-            let text = std::env::var("HOLDFAST_CRASH").ok()?;
-            let (name, pass) = text.split_once(':').unwrap_or((&text, "1"));
-            Some((name.to_owned(), pass.parse().expect("HOLDFAST_CRASH is name or name:n")))
-        });
-        match armed {
-            Some((wanted, pass)) if wanted == name => PASSES.fetch_add(1, Ordering::SeqCst) + 1 == *pass,
+        match armed() {
+            Some(armed) if armed.name == name => PASSES.fetch_add(1, Ordering::SeqCst) + 1 == armed.pass,
             Some(_) | None => false,
         }
+    }
+
+    pub(super) fn end() {
+        if !armed().as_ref().is_some_and(|armed| armed.stops) {
+            std::process::abort();
+        }
+        kill_process(getpid(), Signal::STOP).expect("a process may stop itself");
+    }
+
+    fn armed() -> &'static Option<Armed> {
+        ARMED.get_or_init(|| {
+            let text = std::env::var("HOLDFAST_CRASH").ok()?;
+            let (text, stops) = text.strip_suffix("=stop").map_or((text.as_str(), false), |rest| (rest, true));
+            let (name, pass) = text.split_once(':').unwrap_or((text, "1"));
+            Some(Armed { name: name.to_owned(), pass: pass.parse().expect("HOLDFAST_CRASH is name or name:n"), stops })
+        })
     }
 
     pub(super) fn leave_note(name: &str) {

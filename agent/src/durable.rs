@@ -1,7 +1,7 @@
 //! Files that are whole or absent, and stay after power loss once a call returned.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -101,6 +101,36 @@ pub(crate) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+/// A file that is there before its content is known, so that the content can be written on a full disk.
+#[derive(Debug)]
+pub(crate) struct Spare {
+    path: PathBuf,
+    file: File,
+    bytes: usize,
+}
+
+impl Spare {
+    /// Makes it, for content of at most so many bytes. One that was left there before is taken over.
+    pub(crate) fn make(path: PathBuf, bytes: usize) -> io::Result<Self> {
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path)?;
+        holdfast_net::room::allocate(&file, bytes as u64)?;
+        Ok(Self { path, file, bytes })
+    }
+
+    /// [`replace`], in room that was put aside. Content that is longer needs more.
+    pub(crate) fn replace(mut self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        if bytes.len() > self.bytes {
+            return replace(path, bytes);
+        }
+        self.file.seek(io::SeekFrom::Start(0))?;
+        self.file.write_all(bytes)?;
+        self.file.set_len(bytes.len() as u64)?;
+        self.file.sync_all()?;
+        std::fs::rename(&self.path, path)?;
+        sync_dir(parent(path))
     }
 }
 

@@ -3,6 +3,8 @@
 //! | part | counts for | is not ok while |
 //! | --- | --- | --- |
 //! | work loop | both | a turn of the driver takes too long, or it does not turn |
+//! | disk | ready | there is no room for new work: see [`crate::room`] |
+//! | descriptors | ready | there are too few for new work |
 //! | journal | ready | the journal's file is gone, another one, or can't be written |
 //! | serving | ready | it starts, or is to stop |
 //!

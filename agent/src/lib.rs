@@ -38,6 +38,7 @@ pub mod journal;
 pub mod logs;
 pub mod metrics;
 pub mod places;
+pub mod room;
 pub mod run;
 pub mod session;
 pub mod supervisor;

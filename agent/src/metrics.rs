@@ -21,7 +21,8 @@ use prometheus_client::registry::Registry;
 
 const PHASES: &[&str] = &["ready", "asked", "starting", "running", "over"];
 const ENDS: &[&str] = &["applied", "failed", "stopped", "unknown", "not_started"];
-const REASONS: &[&str] = &["busy", "conflict", "unknown_target", "fence_regression", "host_policy", "draining"];
+const REASONS: &[&str] =
+    &["busy", "conflict", "unknown_target", "fence_regression", "host_policy", "draining", "no_room"];
 const PLACES: &[&str] = &["offer", "resource"];
 
 const BUILD: &str = "holdfast_build_info";
@@ -231,6 +232,7 @@ impl Metrics {
             DeclineReason::FenceRegression => "fence_regression",
             DeclineReason::HostPolicy => "host_policy",
             DeclineReason::Draining => "draining",
+            DeclineReason::NoRoom => "no_room",
         };
         self.declined.get_or_create(&[("reason", word)]).inc();
         if reason == DeclineReason::FenceRegression {

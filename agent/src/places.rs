@@ -123,6 +123,7 @@ impl Places {
 /// stdout, stderr
 /// signalled    the stop signal was sent
 /// exit.json    how it ended
+/// *.spare      what `signalled` and `exit.json` are made of: on a full disk there is nothing else
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepFolder(PathBuf);
@@ -168,5 +169,13 @@ impl StepFolder {
 
     pub(crate) fn exit(&self) -> PathBuf {
         self.0.join("exit.json")
+    }
+
+    pub(crate) fn spare_exit(&self) -> PathBuf {
+        self.0.join("exit.spare")
+    }
+
+    pub(crate) fn spare_signalled(&self) -> PathBuf {
+        self.0.join("signalled.spare")
     }
 }

@@ -2,11 +2,14 @@
 
 use std::path::Path;
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use holdfast_agent_core::work::Boot;
+use holdfast_common::code::Code;
 use holdfast_common::id::{IncarnationId, SessionId};
 use holdfast_common::time::Wall;
 use holdfast_net::ops::{self, Health, Pulse};
+use holdfast_net::room;
 use holdfast_net::tls::{self, ClientTls};
 use holdfast_proto::v1::{ConnectRequest, Hello};
 use tokio::sync::{mpsc as channel, oneshot};
@@ -23,7 +26,11 @@ use crate::journal::{self, Journal};
 use crate::logs::Uploader;
 use crate::metrics::Metrics;
 use crate::places::Places;
+use crate::room::HostRoom;
 use crate::session::{self, FromCoordinator, Owner, Pace, Welcome};
+
+/// Between two tries to open the journal on a full disk.
+const ROOM_AGAIN: Duration = Duration::from_millis(500);
 
 /// Why the agent does not run.
 #[derive(Debug, thiserror::Error)]
@@ -50,17 +57,22 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Error> {
         Some((&identity.certificate, &identity.key)),
         config.coordinator.server_name.as_deref(),
     )?;
-    let journal = Journal::open(&config.state_dir, IncarnationId(Uuid::new_v4()))?;
-    let (events, inbox) = mpsc::channel();
+    let _journal_says_what_is_wrong = std::fs::create_dir_all(&config.state_dir);
+    let descriptors = room::watch_descriptors();
+    let room = Arc::new(HostRoom::on(&config.state_dir, config.disk.reserve_bytes, descriptors.clone()));
     let (health, pulse, metrics) = (Health::new(), Pulse::new(), Arc::new(Metrics::new().of_process()));
+    room::register(&health, room.watch(), descriptors);
+    let _ops = health::serve(&config, health.clone(), Arc::clone(&metrics)).await?;
+    let Some(journal) = open(&config, &room, &stop).await? else { return Ok(()) };
     health::register(&health, &config, &pulse, &metrics, &stop)?;
     let _ops = health::serve(&config, health, Arc::clone(&metrics)).await?;
+    let (events, inbox) = mpsc::channel();
     let logs =
         Uploader::start(&config.coordinator.address, &tls, &config.state_dir, stop.clone(), Arc::clone(&metrics))?;
     let places = Places::below(&config.state_dir);
     let fetcher = Fetcher::new(&config, &tls, places.clone());
-    let workshop = Workshop::new(places, events.clone(), logs, fetcher)?;
-    let driver = Driver::new(journal, workshop, Clocks, config.clone())?.measured(metrics, pulse);
+    let workshop = Workshop::new(places, events.clone(), logs, fetcher, Arc::clone(&room))?;
+    let driver = Driver::new(journal, workshop, Clocks, config.clone())?.measured(metrics, pulse).on(room);
     let thread = std::thread::Builder::new().name("driver".to_owned()).spawn(move || {
         // A thread that decides no more must not leave an agent behind that looks alive.
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| driver.run(&inbox)));
@@ -77,6 +89,25 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Error> {
     let _ended = events.send(Event::Stop);
     let _joined = tokio::task::spawn_blocking(move || thread.join()).await;
     Ok(())
+}
+
+/// On a disk that is full it waits for room, without a restart. `None` when it was told to stop meanwhile.
+async fn open(config: &Config, room: &HostRoom, stop: &CancellationToken) -> Result<Option<Journal>, Error> {
+    loop {
+        let verdict = room.look(0);
+        match Journal::open(&config.state_dir, IncarnationId(Uuid::new_v4())) {
+            Ok(journal) => return Ok(Some(journal)),
+            Err(error) if error.may_lack_room() && !verdict.takes_offers => {
+                tracing::error!(code = %Code::DiskFull, %error, "waiting for room on the disk");
+                room.release();
+            }
+            Err(error) => return Err(error.into()),
+        }
+        tokio::select! {
+            () = stop.cancelled() => return Ok(None),
+            () = tokio::time::sleep(ROOM_AGAIN) => {}
+        }
+    }
 }
 
 /// The real clocks.

@@ -135,6 +135,10 @@ codes! {
     Config = 6003, Usage, "the configuration is not valid";
     /// The coordinator is starting or stopping.
     NotServing = 6004, NoAnswer, "the coordinator is not serving";
+    /// A disk has no room for new work.
+    DiskFull = 6005, Precondition, "the disk has no room for new work";
+    /// A process has no descriptors for new work.
+    OutOfDescriptors = 6006, Precondition, "there are no descriptors for new work";
 }
 
 impl Code {

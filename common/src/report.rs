@@ -137,6 +137,8 @@ pub enum DeclineReason {
     FenceRegression,
     /// Its host's policy forbids it.
     HostPolicy,
-    /// It is draining or has no room.
+    /// It is draining.
     Draining,
+    /// Its host's disk has no room for a step's records, or there are no descriptors for it.
+    NoRoom,
 }

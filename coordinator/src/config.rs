@@ -44,6 +44,9 @@ pub struct Config {
     /// Archives that are uploaded with deployments.
     #[serde(default)]
     pub archives: Archives,
+    /// The disk that `data_dir` is on.
+    #[serde(default)]
+    pub disk: Disk,
     /// The log on stderr.
     #[serde(default)]
     pub log: Log,
@@ -149,6 +152,21 @@ impl Default for Archives {
             keep_bytes_total: 20 * 1024 * 1024 * 1024,
             keep_age: Span(Millis::from_secs(30 * 24 * 3600)),
         }
+    }
+}
+
+/// The disk that `data_dir` is on.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Disk {
+    /// Bytes that are put aside for results, beside some for each attempt under way. New work is taken while as much again is
+    /// free.
+    pub reserve_bytes: u64,
+}
+
+impl Default for Disk {
+    fn default() -> Self {
+        Self { reserve_bytes: 16 * 1024 * 1024 }
     }
 }
 

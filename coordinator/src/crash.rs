@@ -2,7 +2,8 @@
 //!
 //! With the feature `bugs`, `HOLDFAST_CRASH=coordinator:<name>[:<n>]` aborts the process when the place is passed for
 //! the n-th time (the first, unless said). Before that it writes the name to the file `HOLDFAST_CRASH_NOTE`, where one is
-//! named: proof that it was there. Without the feature [`reached`] is empty. A test walks [`CrashPoint::ALL`].
+//! named: proof that it was there. With `=stop` behind it the process stops there as by SIGSTOP instead, and goes on when it is
+//! continued. Without the feature [`reached`] is empty. A test walks [`CrashPoint::ALL`].
 
 macro_rules! points {
     ($($(#[$doc:meta])* $point:ident = $name:literal,)*) => {
@@ -79,12 +80,15 @@ mod armed {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU32, Ordering};
 
+    use rustix::process::{Signal, getpid, kill_process};
+
     use super::CrashPoint;
 
     struct Armed {
         name: String,
         passes: AtomicU32,
         at: u32,
+        stops: bool,
     }
 
     static ARMED: OnceLock<Option<Armed>> = OnceLock::new();
@@ -96,7 +100,10 @@ mod armed {
         };
         if armed.name == point.name() && armed.passes.fetch_add(1, Ordering::Relaxed) + 1 == armed.at {
             leave_note(point.name());
-            std::process::abort();
+            if !armed.stops {
+                std::process::abort();
+            }
+            kill_process(getpid(), Signal::STOP).expect("a process may stop itself");
         }
     }
 
@@ -108,8 +115,9 @@ mod armed {
 
     fn parse(text: &str) -> Option<Armed> {
         let rest = text.strip_prefix("coordinator:")?;
+        let (rest, stops) = rest.strip_suffix("=stop").map_or((rest, false), |rest| (rest, true));
         let (name, at) = rest.split_once(':').unwrap_or((rest, "1"));
-        Some(Armed { name: name.to_owned(), passes: AtomicU32::new(0), at: at.parse().ok()? })
+        Some(Armed { name: name.to_owned(), passes: AtomicU32::new(0), at: at.parse().ok()?, stops })
     }
 
     #[cfg(test)]
@@ -120,6 +128,8 @@ mod armed {
             let armed = super::parse("coordinator:before-commit:3").unwrap();
             assert_eq!((armed.name.as_str(), armed.at), ("before-commit", 3));
             assert_eq!(super::parse("coordinator:after-send").unwrap().at, 1);
+            let stops = super::parse("coordinator:after-send:2=stop").unwrap();
+            assert_eq!((stops.name.as_str(), stops.at, stops.stops, armed.stops), ("after-send", 2, true, false));
         }
     }
 }

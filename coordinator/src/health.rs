@@ -4,6 +4,8 @@
 //! | --- | --- | --- |
 //! | work loop | both | a turn of the driver takes too long, or it does not take up what waits |
 //! | backlog | ready | as much waits for the driver as may |
+//! | disk | ready | there is no room for new work: see [`crate::room`] |
+//! | descriptors | ready | there are too few for new work |
 //! | store | ready | the store's file is gone, another one, or can't be written |
 //! | serving | ready | it starts, or drains because it is to stop |
 

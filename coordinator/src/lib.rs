@@ -33,6 +33,7 @@ pub mod grpc;
 pub mod health;
 pub mod logs;
 pub mod metrics;
+pub mod room;
 pub mod serve;
 pub mod sessions;
 pub mod store;

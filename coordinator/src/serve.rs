@@ -23,6 +23,7 @@ use holdfast_common::time::Wall;
 use holdfast_coordinator_core::input::Candidate;
 use holdfast_coordinator_core::{Effect, TargetState};
 use holdfast_net::ops::{self, Health, Pages, Pulse};
+use holdfast_net::room::{self, Descriptors};
 use holdfast_net::serve::{self as wire, Routes};
 use holdfast_net::tls::ServerTls;
 use holdfast_proto::v1::agent_service_server::AgentServiceServer;
@@ -42,14 +43,15 @@ use crate::archives::{self, Archives};
 use crate::auth::Guard;
 use crate::config::Config;
 use crate::driver::thread::{self, SystemClock};
-use crate::driver::{self, Driver, Moment, Settings};
+use crate::driver::{self, Clock, Driver, Moment, Settings};
 use crate::grpc::{Agents, Limits, Measured, Operators, Shared};
 use crate::health::{self, Stage};
 use crate::logs::{self, Logs};
 use crate::metrics::Metrics;
+use crate::room::{Disk, Space};
 use crate::sessions::{Directory, Profile};
 use crate::store::sqlite::SqliteStore;
-use crate::store::{self, Store};
+use crate::store::{self, Identity, Reader, Store};
 use crate::tokens::StoredTokens;
 
 /// Longest time that open calls have after a stop was asked for.
@@ -57,6 +59,9 @@ const DRAIN_WITHIN: Duration = Duration::from_secs(6);
 
 /// Longest time that the driver has after that.
 const COMMIT_WITHIN: Duration = Duration::from_secs(3);
+
+/// Between two tries to open the store on a full disk.
+const ROOM_AGAIN: Duration = Duration::from_millis(500);
 
 /// Largest text of a report, in bytes.
 const MAX_TEXT_BYTES: u32 = 16 * 1024;
@@ -85,9 +90,12 @@ pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Resul
     let metrics = Arc::new(Metrics::new().of_process());
     let _ops = start_ops(&config, &health, &metrics).await?;
 
+    let disk = Disk::new(config.data_dir.clone(), config.disk.reserve_bytes);
+    let descriptors = room::watch_descriptors();
+    room::register(&health, disk.watch(), descriptors.clone());
     let pulse = Pulse::new();
-    let (shared, driver_thread) =
-        start(&config, &shutdown, &pulse, &metrics).context("could not start on the store")?;
+    let started = start(&config, &shutdown, disk, descriptors, &pulse, &metrics).await;
+    let Some((shared, driver_thread)) = started.context("could not start on the store")? else { return Ok(()) };
     let (logs, reader, age) = (shared.logs.clone(), shared.reader.clone(), config.output.keep_age.0);
     tokio::spawn(logs::retention::run(logs, reader, age, wall, shutdown.clone()));
     let (archives, reader) = (shared.archives.clone(), shared.reader.clone());
@@ -191,33 +199,40 @@ async fn start_ops(config: &Config, health: &Health, metrics: &Arc<Metrics>) -> 
     Ok(listener.map(|listener| ops::Server::start(listener, pages)))
 }
 
-/// The store, its driver, and what handlers work with.
-fn start(
+/// The store, its driver, and what handlers work with. On a disk that is full it waits for room, without a restart; `None`
+/// when it was told to stop meanwhile.
+async fn start(
     config: &Config,
     shutdown: &CancellationToken,
+    mut disk: Disk,
+    descriptors: watch::Receiver<Descriptors>,
     pulse: &Pulse,
     metrics: &Arc<Metrics>,
-) -> anyhow::Result<(Shared, std::thread::JoinHandle<()>)> {
+) -> anyhow::Result<Option<(Shared, std::thread::JoinHandle<()>)>> {
     let clock = SystemClock::new();
-    let store = SqliteStore::open(&config.store(), StoreId(Uuid::new_v4()), wall())?;
-    let (identity, reader) = (store.identity(), store.reader());
-    let directory = Arc::new(Directory::default());
-    for row in reader.agents()? {
-        directory.remember(row.name.clone(), remembered(&row), row.last_heard);
-    }
-    let (handle, inbox) = driver::channel();
-    let driver = Driver::open(
-        store,
-        Arc::clone(&directory) as Arc<dyn driver::Sessions>,
-        Box::new(StdRng::from_os_rng()),
-        Settings { lease_margin: config.lease.margin.0 },
-        &inbox,
-        Moment::of(&clock),
-    )?
-    .measured(Arc::clone(metrics))?;
+    let room = disk.watch();
+    let opened = loop {
+        disk.look(clock.monotonic(), 0);
+        let error = match open(config, &clock) {
+            Ok(opened) => break opened,
+            Err(error) if error.may_lack_room() && !disk.room().takes_new_work() => error,
+            Err(error) => return Err(error.into()),
+        };
+        let source = std::error::Error::source(&error).map(ToString::to_string);
+        tracing::error!(code = %Code::DiskFull, %error, source, room = %disk.room(), "waiting for room on the disk");
+        disk.release(clock.monotonic());
+        tokio::select! {
+            () = shutdown.cancelled() => return Ok(None),
+            () = tokio::time::sleep(ROOM_AGAIN) => {}
+        }
+    };
+    let Opened { driver, identity, reader, directory, handle, inbox } = opened;
+    let driver = driver.measured(Arc::clone(metrics))?;
     metrics.read_from(Arc::clone(&directory), handle.clone(), wall);
-    let driver_thread = thread::spawn(driver, inbox, clock, pulse.clone())?;
+    let driver_thread = thread::spawn(driver.on(Box::new(disk)), inbox, clock, pulse.clone())?;
     let shared = Shared {
+        room,
+        descriptors,
         driver: handle,
         reader,
         directory,
@@ -243,7 +258,36 @@ fn start(
         clock: wall,
         stop: shutdown.clone(),
     };
-    Ok((shared, driver_thread))
+    Ok(Some((shared, driver_thread)))
+}
+
+/// A store that is open, and what drives it.
+struct Opened {
+    driver: Driver<SqliteStore>,
+    identity: Identity,
+    reader: Reader,
+    directory: Arc<Directory>,
+    handle: driver::Handle,
+    inbox: driver::Inbox,
+}
+
+fn open(config: &Config, clock: &SystemClock) -> Result<Opened, store::Error> {
+    let store = SqliteStore::open(&config.store(), StoreId(Uuid::new_v4()), wall())?;
+    let (identity, reader) = (store.identity(), store.reader());
+    let directory = Arc::new(Directory::default());
+    for row in reader.agents()? {
+        directory.remember(row.name.clone(), remembered(&row), row.last_heard);
+    }
+    let (handle, inbox) = driver::channel();
+    let driver = Driver::open(
+        store,
+        Arc::clone(&directory) as Arc<dyn driver::Sessions>,
+        Box::new(StdRng::from_os_rng()),
+        Settings { lease_margin: config.lease.margin.0 },
+        &inbox,
+        Moment::of(clock),
+    )?;
+    Ok(Opened { driver, identity, reader, directory, handle, inbox })
 }
 
 fn remembered(row: &store::AgentRow) -> Profile {

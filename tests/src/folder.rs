@@ -51,23 +51,11 @@ impl Folder {
     /// Process ids of what works in it or was started with it, other than this process.
     #[must_use]
     pub fn processes(&self) -> Vec<i32> {
-        let own = getpid().as_raw_nonzero().get();
-        let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-        entries
-            .flatten()
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-            .filter(|pid| *pid != own && self.is_home_of(*pid))
-            .collect()
+        all_processes().filter(|pid| self.is_home_of(*pid)).collect()
     }
 
     fn is_home_of(&self, pid: i32) -> bool {
-        let works_here = fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(&self.path));
-        let names = |file: &str| {
-            let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
-            let path = self.path.as_os_str().as_encoded_bytes();
-            bytes.windows(path.len()).any(|window| window == path)
-        };
-        works_here || names("cmdline") || names("environ")
+        is_home_of(&self.path, pid)
     }
 
     /// Kills them all, and those that they started meanwhile.
@@ -85,6 +73,15 @@ impl Folder {
         }
     }
 
+    /// Takes away the disks that a test mounted in it.
+    fn unmount(&self) {
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        let points = mounts.lines().filter_map(|line| line.split(' ').nth(1)).map(Path::new);
+        for point in points.filter(|point| point.starts_with(&self.path) && *point != self.path) {
+            let _best_effort = std::process::Command::new("umount").arg("-l").arg(point).status();
+        }
+    }
+
     /// The descriptor is opened before the process is looked at again, so that no stranger with the same number is hit.
     fn end(&self, pid: i32) {
         let Some(process) = open(pid) else { return };
@@ -92,6 +89,30 @@ impl Folder {
             let _gone_already = pidfd_send_signal(&process, Signal::KILL);
         }
     }
+}
+
+/// The same of a folder that somebody else keeps, of those in such a state only, like `T`.
+#[must_use]
+pub fn processes_in_state(folder: &Path, state: char) -> Vec<i32> {
+    let is_so = |pid: &i32| crate::process::state_of(pid.unsigned_abs()) == Some(state) && is_home_of(folder, *pid);
+    all_processes().filter(is_so).collect()
+}
+
+/// Every other process.
+fn all_processes() -> impl Iterator<Item = i32> {
+    let own = getpid().as_raw_nonzero().get();
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(move |pid| *pid != own)
+}
+
+fn is_home_of(folder: &Path, pid: i32) -> bool {
+    let works_here = fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(folder));
+    let names = |file: &str| {
+        let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        let path = folder.as_os_str().as_encoded_bytes();
+        bytes.windows(path.len()).any(|window| window == path)
+    };
+    works_here || names("cmdline") || names("environ")
 }
 
 fn open(pid: i32) -> Option<OwnedFd> {
@@ -119,6 +140,7 @@ impl Default for Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         self.end_processes();
+        self.unmount();
         if std::env::var_os(KEEP).is_none() {
             let _best_effort = fs::remove_dir_all(&self.path);
         }

@@ -38,5 +38,6 @@ pub mod ops;
 pub mod peer;
 pub mod process;
 pub mod site;
+pub mod small_disk;
 pub mod strace;
 pub mod wait;

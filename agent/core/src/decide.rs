@@ -157,6 +157,8 @@ fn go_on(work: &mut Work, now: Boot) -> Vec<Action> {
     let lives = work.lease_lives(now);
     let Some(step) = work.step().map(|step| step.name.clone()) else { return nothing_left(work, lives) };
     match work.phase {
+        // It waits under its lease: what begins must be able to end on record.
+        Phase::Ready if !work.has_room => Vec::new(),
         Phase::Ready if lives && !work.mutates() => launch(work, step),
         Phase::Ready if lives && work.is_unexamined() => examine(work, step),
         Phase::Ready if lives && bugs::on(Bug::PermitNotAsked) => launch(work, step),
@@ -220,7 +222,7 @@ fn session_changed(work: &mut Work, now: Boot, session: Option<SessionId>) -> Ve
 fn ask_again(work: &mut Work, now: Boot) -> Vec<Action> {
     let stale = matches!(work.phase, Phase::Asked { session } if session != work.session);
     match work.step().map(|step| step.name.clone()) {
-        Some(step) if stale && work.lease_lives(now) => ask(work, step),
+        Some(step) if stale && work.has_room && work.lease_lives(now) => ask(work, step),
         Some(_) | None => Vec::new(),
     }
 }
@@ -254,7 +256,11 @@ fn granted(work: &mut Work, now: Boot, step: &StepName, session: SessionId) -> V
         return Vec::new();
     }
     let lives = work.lease_lives(now) || bugs::on(Bug::PermitUsedAfterLease);
-    let usable = lives && asked == Some(session) && work.session == Some(session) && work.stop == Stop::NotAsked;
+    let usable = lives
+        && asked == Some(session)
+        && work.session == Some(session)
+        && work.stop == Stop::NotAsked
+        && work.has_room;
     if usable { launch(work, step.clone()) } else { vec![Action::Tombstone(step.clone())] }
 }
 

@@ -134,6 +134,8 @@ pub struct Work {
     pub lease: LeaseCount,
     /// The live session, where there is one.
     pub session: Option<SessionId>,
+    /// Whether the host has room for the records of a step that begins now. Never journaled.
+    pub has_room: bool,
 }
 
 impl Work {
@@ -148,6 +150,7 @@ impl Work {
             stop: Stop::NotAsked,
             lease,
             session,
+            has_room: true,
         };
         work.skip_carried();
         work

@@ -18,7 +18,7 @@ use super::{Clock, Driver, Finding, Hands, is_settled};
 use crate::adapters::release;
 use crate::bugs::{self, Bug};
 use crate::crash::{self, CrashPoint};
-use crate::journal::Entry;
+use crate::journal::{Entry, NoRoom};
 use crate::session::Inquiry;
 
 /// Collected while a batch is decided.
@@ -40,14 +40,22 @@ pub(super) struct Batch {
     pub(super) inquiries: Vec<Inquiry>,
     /// Answers to such questions.
     pub(super) findings: Vec<(EvidenceId, Finding)>,
+    /// Offers that are not taken: that promises nothing, and is said at once.
+    pub(super) declined: Vec<(Claim, DeclineReason)>,
+    /// Whether the log has heard that this one is owed.
+    told: bool,
+    /// Whether an attempt may have nothing left to say.
+    settles: bool,
     reports: Vec<(Claim, ReportBody)>,
+    /// So many of the reports are counted as unsaid.
+    counted: usize,
     after: Vec<After>,
 }
 
 /// To be done after the commit, in order.
 #[derive(Debug)]
 enum After {
-    AnswerOffer(Claim, Option<DeclineReason>),
+    AcceptOffer(Claim),
     Examine(Claim, StepName),
     AskPermit(Claim, StepName),
     Launch(Claim, StepName),
@@ -70,8 +78,13 @@ impl Batch {
         }
     }
 
-    pub(super) fn answer_offer(&mut self, claim: Claim, declined: Option<DeclineReason>) {
-        self.after.push(After::AnswerOffer(claim, declined));
+    pub(super) fn accept(&mut self, claim: Claim) {
+        self.after.push(After::AcceptOffer(claim));
+    }
+
+    /// Whether there is anything that must be durable before more is said.
+    pub(super) fn is_owed(&self) -> bool {
+        self.is_durable_work() || !self.after.is_empty()
     }
 
     fn is_durable_work(&self) -> bool {
@@ -94,22 +107,41 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         if bugs::on(Bug::OutboxAfterSend) {
             self.send_unjournaled(&batch);
         }
-        let reports = self.commit(&batch);
-        if std::mem::take(&mut batch.replay) {
-            self.replay();
-        } else {
-            reports.iter().for_each(|(claim, report)| self.say_report(*claim, report));
+        let committed = self.commit(&mut batch);
+        match (std::mem::take(&mut batch.replay), &committed) {
+            // Also while something is owed: what the journal has is durable.
+            (true, _) => self.replay(),
+            (false, Ok(reports)) => reports.iter().for_each(|(claim, report)| self.say_report(*claim, report)),
+            (false, Err(NoRoom)) => {}
         }
-        for after in std::mem::take(&mut batch.after) {
-            self.do_after(after);
+        for (claim, reason) in std::mem::take(&mut batch.declined) {
+            self.say_offer_answer(claim, Some(reason));
         }
-        for (id, finding) in batch.findings {
+        for (id, finding) in std::mem::take(&mut batch.findings) {
             self.say_finding(id, finding);
         }
-        for inquiry in batch.inquiries {
+        for inquiry in std::mem::take(&mut batch.inquiries) {
             self.hands.inquire(inquiry);
         }
+        match committed {
+            Ok(_) => std::mem::take(&mut batch.after).into_iter().for_each(|after| self.do_after(after)),
+            Err(NoRoom) => {
+                if !std::mem::replace(&mut batch.told, true) {
+                    tracing::warn!("the journal has no room: nothing of it is said or done until it is durable");
+                }
+                self.owed = batch;
+            }
+        }
         self.beat();
+    }
+
+    /// Out of the reserve, if need be.
+    fn commit(&mut self, batch: &mut Batch) -> Result<Vec<(Claim, Report)>, NoRoom> {
+        self.try_commit(batch).or_else(|NoRoom| {
+            self.room.release();
+            self.journal.make_room();
+            self.try_commit(batch)
+        })
     }
 
     /// Report texts are bounded before they are stored: an oversized one is cut and marked, never a reconnect loop.
@@ -126,7 +158,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         }
     }
 
-    fn commit(&mut self, batch: &Batch) -> Vec<(Claim, Report)> {
+    fn try_commit(&mut self, batch: &mut Batch) -> Result<Vec<(Claim, Report)>, NoRoom> {
         let forgotten = self.settle_answers(batch);
         let mut entries = Vec::new();
         for attempt in &batch.dirty {
@@ -140,16 +172,16 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         }
         // Answers alone wait for the next commit; so do forgotten attempts, which cost nothing to keep.
         if !batch.is_durable_work() && forgotten.is_empty() {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         let begun = std::time::Instant::now();
-        let reports = self.journal.commit(self.clock.wall(), &entries);
+        let reports = self.journal.commit(self.clock.wall(), &entries)?;
         self.metrics.committed(begun.elapsed());
         reports.iter().for_each(|(claim, report)| self.count(*claim, report));
         for attempt in forgotten {
             self.works.remove(&attempt);
         }
-        reports
+        Ok(reports)
     }
 
     /// Counts and logs what is in the journal now.
@@ -179,17 +211,20 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         }
     }
 
-    fn settle_answers(&mut self, batch: &Batch) -> Vec<AttemptId> {
-        for (claim, _) in &batch.reports {
+    /// May be called again for the same batch.
+    fn settle_answers(&mut self, batch: &mut Batch) -> Vec<AttemptId> {
+        for (claim, _) in &batch.reports[batch.counted..] {
             *self.unsaid.entry(claim.attempt).or_default() += 1;
         }
-        if batch.answered.is_empty() {
-            return Vec::new();
-        }
-        for sequence in &batch.answered {
-            if let Some(attempt) = self.said.remove(sequence) {
+        batch.counted = batch.reports.len();
+        for sequence in std::mem::take(&mut batch.answered) {
+            batch.settles = true;
+            if let Some(attempt) = self.said.remove(&sequence) {
                 self.unsaid.entry(attempt).and_modify(|count| *count = count.saturating_sub(1));
             }
+        }
+        if !batch.settles {
+            return Vec::new();
         }
         let settled = |work: &&holdfast_agent_core::Work| {
             let unsaid = self.unsaid.get(&work.assignment.claim.attempt).copied().unwrap_or(0);
@@ -223,7 +258,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
 
     fn do_after(&mut self, after: After) {
         match after {
-            After::AnswerOffer(claim, declined) => self.say_offer_answer(claim, declined),
+            After::AcceptOffer(claim) => self.say_offer_answer(claim, None),
             After::Examine(claim, step) => self.with_step(claim, &step, |hands, assignment, step| {
                 hands.examine(assignment, step);
             }),

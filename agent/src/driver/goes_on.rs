@@ -19,10 +19,10 @@ impl<H: Hands, C: Clock> Driver<H, C> {
     ) {
         let (claim, target) = (assignment.claim, assignment.target.clone());
         if self.holds(claim) {
-            return batch.answer_offer(claim, None);
+            return batch.accept(claim);
         }
         if self.fences.get(&target).is_some_and(|seen| claim.fence <= *seen) {
-            return batch.answer_offer(claim, Some(DeclineReason::FenceRegression));
+            return self.decline(claim, DeclineReason::FenceRegression, batch);
         }
         let held = goes_on.attempts.iter().find(|attempt| self.works.contains_key(attempt));
         let held = held.and_then(|attempt| self.works.get(attempt));
@@ -38,12 +38,12 @@ impl<H: Hands, C: Clock> Driver<H, C> {
                 self.fences.insert(target.clone(), claim.fence);
                 batch.fences.insert(target, claim.fence);
                 self.works.insert(claim.attempt, work);
-                batch.answer_offer(claim, None);
+                batch.accept(claim);
                 batch.take(claim, actions);
             }
             None => {
                 tracing::warn!(attempt = %claim.attempt, step = %goes_on.step, "holds nothing of what it should go on with");
-                batch.answer_offer(claim, Some(DeclineReason::Conflict));
+                self.decline(claim, DeclineReason::Conflict, batch);
             }
         }
     }

@@ -1,14 +1,16 @@
 //! What the agent says first: who it is, what it holds, what it has seen.
 
 use holdfast_agent_core::Work;
-use holdfast_agent_core::work::Phase;
+use holdfast_agent_core::work::{LeaseCount, Phase};
 use holdfast_common::adapter::Adapter;
 use holdfast_proto::PROTOCOL_VERSION;
 use holdfast_proto::convert::claim_to_wire;
 use holdfast_proto::v1::{HeldAttempt, Hello, JournalState, Position, SeenFence};
 
+use super::batch::Batch;
 use super::{Clock, Driver, Hands};
 use crate::boottime::BootId;
+use crate::journal::Remembered;
 
 /// An adapter's name, as files and policies write it.
 pub(super) fn adapter_name(adapter: Adapter) -> &'static str {
@@ -19,7 +21,9 @@ pub(super) fn adapter_name(adapter: Adapter) -> &'static str {
 }
 
 impl<H: Hands, C: Clock> Driver<H, C> {
-    pub(super) fn hello(&self) -> Hello {
+    /// Says what is durable, and no more.
+    pub(super) fn hello(&self, owed: &Batch) -> Hello {
+        let held = if owed.is_owed() { self.journaled() } else { self.works.values().map(held).collect() };
         let commits = self.journal.standing().map(|(commits, ..)| commits).unwrap_or_default();
         Hello {
             protocol_versions: vec![PROTOCOL_VERSION],
@@ -29,7 +33,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             session_token: self.token.clone(),
             labels: self.config.labels.clone().into_iter().collect(),
             adapters: self.config.policy.adapters.iter().cloned().collect(),
-            held: self.works.values().map(held).collect(),
+            held,
             seen_fences: self.fences.iter().map(|(target, fence)| seen(target.as_str(), fence.as_u64())).collect(),
             seen: self.position.map(|position| Position {
                 store: position.store.to_string(),
@@ -39,6 +43,22 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             targets: self.config.policy.targets.clone(),
         }
+    }
+}
+
+impl<H: Hands, C: Clock> Driver<H, C> {
+    /// As a restart would find it.
+    fn journaled(&self) -> Vec<HeldAttempt> {
+        let remembered = self.journal.attempts().unwrap_or_else(|error| {
+            tracing::error!(%error, "could not read the journal");
+            Vec::new()
+        });
+        let as_remembered = |remembered: Remembered| {
+            let mut work = Work::taken(remembered.assignment, LeaseCount::NotLive, None);
+            (work.at, work.phase, work.stop) = (remembered.at, remembered.phase, remembered.stop);
+            held(&work)
+        };
+        remembered.into_iter().map(as_remembered).collect()
     }
 }
 

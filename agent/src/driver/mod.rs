@@ -21,7 +21,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use holdfast_agent_core::decide::Refused;
-use holdfast_agent_core::offer::{self, Verdict};
+use holdfast_agent_core::offer::{self, Verdict as Judged};
 use holdfast_agent_core::work::{Assignment, Boot, LeaseCount, Phase};
 use holdfast_agent_core::{Input, Work, decide};
 use holdfast_common::claim::Claim;
@@ -40,6 +40,7 @@ use crate::config::Config;
 use crate::crash::{self, CrashPoint};
 use crate::journal::{Error, Journal, Position};
 use crate::metrics::Metrics;
+use crate::room::{HostRoom, Verdict};
 use crate::session::{FromCoordinator, Inquiry, Welcome};
 use batch::Batch;
 
@@ -159,6 +160,10 @@ pub struct Driver<H, C> {
     token: String,
     position: Option<Position>,
     session: Option<Live>,
+    room: Arc<HostRoom>,
+    verdict: Verdict,
+    /// What was decided and is not durable, for lack of room. Nothing of it was said or done.
+    owed: Batch,
     metrics: Arc<Metrics>,
     pulse: Pulse,
 }
@@ -178,6 +183,9 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             token,
             position,
             session: None,
+            room: Arc::new(HostRoom::endless()),
+            verdict: Verdict { takes_offers: true, can_begin: true },
+            owed: Batch::default(),
             metrics: Arc::default(),
             pulse: Pulse::new(),
             journal,
@@ -187,6 +195,13 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         }
         driver.take_up()?;
         Ok(driver)
+    }
+
+    /// On a host that can fill up.
+    #[must_use]
+    pub fn on(mut self, room: Arc<HostRoom>) -> Self {
+        self.room = room;
+        self
     }
 
     /// Measures into these instead of its own.
@@ -249,7 +264,9 @@ impl<H: Hands, C: Clock> Driver<H, C> {
     /// Decides a batch of events, makes it durable, then says and does what follows. A plain function: a simulator calls it
     /// without a thread.
     pub fn step(&mut self, events: Vec<Event>) {
-        let mut batch = Batch::default();
+        self.look();
+        // What is owed since an earlier batch becomes durable with this one, before any of it is said or done.
+        let mut batch = std::mem::take(&mut self.owed);
         for event in events {
             self.event(event, &mut batch);
         }
@@ -259,9 +276,16 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         self.metrics.stands(self.session.is_some(), outbox, self.works.values());
     }
 
+    fn look(&mut self) {
+        self.verdict = self.room.look(self.works.len());
+        for work in self.works.values_mut() {
+            work.has_room = self.verdict.can_begin;
+        }
+    }
+
     fn event(&mut self, event: Event, batch: &mut Batch) {
         match event {
-            Event::Hello(reply) => drop(reply.send(self.hello())),
+            Event::Hello(reply) => drop(reply.send(self.hello(batch))),
             Event::Up(welcome, outgoing) => self.up(welcome, outgoing, batch),
             Event::Down => self.session_is(None, batch),
             Event::Message(session, message) if self.is_live(session) => {
@@ -365,19 +389,14 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         let seen = self.fences.get(&assignment.target).copied();
         let on_target = self.works.values().filter(|work| work.assignment.target == assignment.target);
         let verdict = match self.forbidden(&assignment) {
-            Some(reason) => Verdict::Decline(reason),
+            Some(reason) => Judged::Decline(reason),
             None => offer::judge(claim, on_target, seen),
         };
         match verdict {
-            Verdict::TakenAlready => batch.answer_offer(claim, None),
-            Verdict::Decline(reason) => {
-                let Claim { deployment, attempt, fence } = claim;
-                let target = &assignment.target;
-                tracing::warn!(%target, %deployment, %attempt, %fence, ?reason, "declined an offer");
-                self.metrics.declined(reason);
-                batch.answer_offer(claim, Some(reason));
-            }
-            Verdict::Take => {
+            Judged::TakenAlready => batch.accept(claim),
+            Judged::Take if !self.room.takes_offers(self.verdict) => self.decline(claim, DeclineReason::NoRoom, batch),
+            Judged::Decline(reason) => self.decline(claim, reason, batch),
+            Judged::Take => {
                 let (Claim { deployment, attempt, fence }, target) = (claim, &assignment.target);
                 tracing::info!(%target, %deployment, %attempt, %fence, "took an offer");
                 self.fences.insert(assignment.target.clone(), claim.fence);
@@ -385,10 +404,16 @@ impl<H: Hands, C: Clock> Driver<H, C> {
                 let lease = LeaseCount::Until(until(self.clock.boot(), ttl));
                 self.works.insert(claim.attempt, Work::taken(assignment, lease, Some(session)));
                 batch.dirty.insert(claim.attempt);
-                batch.answer_offer(claim, None);
+                batch.accept(claim);
                 self.decide(claim.attempt, Input::Tick, batch);
             }
         }
+    }
+
+    fn decline(&self, claim: Claim, reason: DeclineReason, batch: &mut Batch) {
+        tracing::warn!(deployment = %claim.deployment, ?reason, "declined an offer");
+        self.metrics.declined(reason);
+        batch.declined.push((claim, reason));
     }
 
     /// The host's own policy is the last wall: it is not remotely writable.

@@ -156,6 +156,7 @@ fn config(folder: &std::path::Path) -> Config {
         labels: BTreeMap::new(),
         policy: config::Policy { targets: vec!["shop@*".to_owned()], ..config::Policy::default() },
         fetch: config::Fetch::default(),
+        disk: config::Disk::default(),
         log: config::Log::default(),
         ops: holdfast_net::ops::Settings::default(),
     }
@@ -200,6 +201,41 @@ fn offer_on(target: &str) -> FromCoordinator {
 
 fn offer() -> FromCoordinator {
     offer_on("shop@prod")
+}
+
+/// One that takes more room in the journal than is left in any page.
+fn large_offer() -> FromCoordinator {
+    let FromCoordinator::Offer { mut assignment, ttl } = offer() else { unreachable!("an offer") };
+    assignment.steps[0].body = StepBody::Command { argv: vec!["x".repeat(100_000)] };
+    FromCoordinator::Offer { assignment, ttl }
+}
+
+#[test]
+fn what_finds_no_room_in_the_journal_is_neither_said_nor_done_until_it_is_durable() {
+    let mut agent = Agent::new();
+    agent.connect(1, 1);
+    agent.said();
+    agent.driver.as_mut().unwrap().journal.bound(true);
+    agent.tell(1, large_offer());
+    for round in 1..=3 {
+        *agent.now.0.borrow_mut() += 500;
+        agent.driver.as_mut().unwrap().step(Vec::new());
+        let said = agent.said();
+        assert!(said.iter().all(|message| matches!(message, Message::Heartbeat(_))), "round {round}: {said:?}");
+        assert_eq!(said.len(), 1, "heartbeats go on");
+    }
+    let (reply, mut hello) = tokio::sync::oneshot::channel();
+    agent.step(Event::Hello(reply));
+    assert!(hello.try_recv().unwrap().held.is_empty(), "a Hello says what is durable");
+
+    agent.driver.as_mut().unwrap().journal.bound(false);
+    agent.driver.as_mut().unwrap().step(Vec::new());
+    let said = agent.said();
+    let accepted = |message: &&Message| matches!(message, Message::OfferAnswer(_));
+    let asked = |message: &&Message| matches!(message, Message::PermitRequest(_));
+    assert_eq!((said.iter().filter(accepted).count(), said.iter().filter(asked).count()), (1, 1), "{said:?}");
+    agent.restart();
+    assert_eq!(agent.driver.as_ref().unwrap().works.len(), 1, "it was durable when it was said");
 }
 
 fn permit(denial: Option<PermitDenial>) -> FromCoordinator {

@@ -34,6 +34,7 @@ use crate::driver::{Event, HandEvent, Hands, Told};
 use crate::fetch::Fetcher;
 use crate::logs::{Output, Uploader};
 use crate::places::{Places, StepFolder};
+use crate::room::HostRoom;
 use crate::session::Inquiry;
 use crate::supervisor::{Body, ExitRecord, Known, Launch, Supervisor, Tombstone};
 
@@ -47,6 +48,8 @@ const DRAIN: Millis = Millis(2_000);
 const REFUSAL_BYTES: usize = 500;
 /// What is told of a stop that reached a process.
 const SIGNALLED: &str = "SIGTERM was sent to the step's process group";
+/// Between two tries of what nothing goes on without.
+const AGAIN_AFTER: Duration = Duration::from_millis(500);
 /// How long one look at a step's records waits for it to settle.
 const WATCH: Duration = Duration::from_secs(5);
 
@@ -66,6 +69,7 @@ struct Bench {
     events: mpsc::Sender<Event>,
     logs: Uploader,
     fetcher: Fetcher,
+    room: Arc<HostRoom>,
 }
 
 /// One step of one attempt, for a thread of its own.
@@ -77,9 +81,15 @@ struct Job {
 
 impl Workshop {
     /// In that state folder, which the journal has locked.
-    pub fn new(places: Places, events: mpsc::Sender<Event>, logs: Uploader, fetcher: Fetcher) -> io::Result<Self> {
+    pub fn new(
+        places: Places,
+        events: mpsc::Sender<Event>,
+        logs: Uploader,
+        fetcher: Fetcher,
+        room: Arc<HostRoom>,
+    ) -> io::Result<Self> {
         places.prepare()?;
-        let bench = Bench { places, supervisor: Supervisor::default(), events, logs, fetcher };
+        let bench = Bench { places, supervisor: Supervisor::default(), events, logs, fetcher, room };
         Ok(Self { bench: Arc::new(bench), stopping: BTreeSet::new() })
     }
 
@@ -235,7 +245,7 @@ impl Bench {
                 Ok(_) => {}
                 Err(error) => {
                     tracing::error!(%error, step = %job.step.name, "could not read a step's records");
-                    std::thread::sleep(WATCH);
+                    std::thread::sleep(AGAIN_AFTER);
                 }
             }
         }
@@ -296,17 +306,33 @@ impl Bench {
             return self.tell(HandEvent::Tombstoned(job.attempt(), job.step.name.clone()));
         }
         crash::point(CrashPoint::BeforeTombstone);
-        let made = self.places.make_step(job.attempt(), &job.step.name);
-        let made = made.and_then(|folder| self.supervisor.tombstone(&folder, why));
+        // Nothing may be said before: without a tombstone "never started" is not known.
+        let made = self.until_done("make a tombstone", &job.step.name, || {
+            let folder = self.places.make_step(job.attempt(), &job.step.name)?;
+            self.supervisor.tombstone(&folder, why)
+        });
         crash::point(CrashPoint::AfterTombstone);
         match made {
-            Ok(Tombstone::Stands) => self.tell(HandEvent::Tombstoned(job.attempt(), job.step.name.clone())),
-            Ok(Tombstone::TooLate) => {
+            Tombstone::Stands => self.tell(HandEvent::Tombstoned(job.attempt(), job.step.name.clone())),
+            Tombstone::TooLate => {
                 self.tell(HandEvent::Started(job.attempt(), job.step.name.clone()));
                 self.watch(job);
             }
-            // Nothing may be said: without a tombstone "never started" is not known.
-            Err(error) => tracing::error!(%error, step = %job.step.name, "could not make a tombstone"),
+        }
+    }
+
+    /// Does what nothing goes on without, out of the reserve if need be, again and again: a full disk or missing descriptors
+    /// pass.
+    fn until_done<T>(&self, doing: &str, step: &StepName, mut act: impl FnMut() -> io::Result<T>) -> T {
+        let mut told = false;
+        loop {
+            match self.room.with(&mut act) {
+                Ok(done) => return done,
+                Err(error) if !told => tracing::error!(%error, %step, "could not {doing}: trying until it can be done"),
+                Err(_) => {}
+            }
+            told = true;
+            std::thread::sleep(AGAIN_AFTER);
         }
     }
 
@@ -319,7 +345,12 @@ impl Bench {
                 self.watch(job);
             }
             Ok(Known::NeverStarted { .. } | Known::Ended(_) | Known::Gone { .. }) => self.watch(job),
-            Err(error) => tracing::error!(%error, step = %job.step.name, "could not read a step's records"),
+            // No descriptors, perhaps: they pass.
+            Err(error) => {
+                tracing::error!(%error, step = %job.step.name, "could not read a step's records");
+                std::thread::sleep(AGAIN_AFTER);
+                self.survey(job);
+            }
         }
     }
 
@@ -327,14 +358,11 @@ impl Bench {
     /// first line on a thread of its own: the request then waits in the step's folder for the shim.
     fn stop(&self, attempt: AttemptId, step: &StepName, grace: Millis) {
         crash::point(CrashPoint::BeforeStopRequest);
-        let asked = self.places.make_step(attempt, step).and_then(|folder| {
+        let folder = self.until_done("ask for a stop", step, || {
+            let folder = self.places.make_step(attempt, step)?;
             self.supervisor.request_stop(&folder, grace)?;
             Ok(folder)
         });
-        let folder = match asked {
-            Ok(folder) => folder,
-            Err(error) => return tracing::error!(%error, %attempt, %step, "could not ask for a stop"),
-        };
         crash::point(CrashPoint::AfterStopRequest);
         loop {
             let known = self.supervisor.wait(&folder, Duration::from_millis(20));

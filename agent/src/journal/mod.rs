@@ -19,17 +19,20 @@ use holdfast_common::fence::Fence;
 use holdfast_common::id::{AttemptId, IncarnationId, StoreId, TargetName};
 use holdfast_common::report::{Disposition, Report, ReportBody, ReportSequence};
 use holdfast_common::time::Wall;
-use rusqlite::{Connection, Transaction};
+use rusqlite::{Connection, ErrorCode, Transaction};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::bugs::{self, Bug};
 use crate::crash::{self, CrashPoint};
 use crate::places::Places;
+use crate::room::is_no_room;
 pub use row::Remembered;
 
 const SCHEMA: &str = include_str!("schema.sql");
 const VERSION: i32 = 1;
+/// Bytes of the log that are kept when it begins anew.
+const LOG_KEPT_BYTES: i64 = 8 * 1024 * 1024;
 /// Answered reports that are kept for people to look at.
 const KEEP_ANSWERED: i64 = 1_000;
 
@@ -65,6 +68,26 @@ pub enum Error {
     #[error("the journal holds something that no agent wrote: {0}")]
     Content(#[from] serde_json::Error),
 }
+
+impl Error {
+    /// Whether opening may have failed because the disk is full: then it can be tried again once there is room.
+    #[must_use]
+    pub fn may_lack_room(&self) -> bool {
+        match self {
+            Error::Folder { source, .. } => is_no_room(source),
+            Error::Sqlite(error) => matches!(
+                error.sqlite_error_code(),
+                Some(ErrorCode::DiskFull | ErrorCode::CannotOpen | ErrorCode::SystemIoFailure)
+            ),
+            Error::InUse { .. } | Error::Newer { .. } | Error::Content(_) => false,
+        }
+    }
+}
+
+/// The disk has no room for a commit. Nothing of it is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the disk has no room for the journal")]
+pub struct NoRoom;
 
 /// How far a coordinator's store had come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,6 +132,8 @@ impl Journal {
         connection.pragma_update(None, "journal_mode", "WAL")?;
         let synchronous = if bugs::on(Bug::SynchronousOff) { "OFF" } else { "FULL" };
         connection.pragma_update(None, "synchronous", synchronous)?;
+        connection.pragma_update(None, "temp_store", "MEMORY")?;
+        connection.pragma_update(None, "journal_size_limit", LOG_KEPT_BYTES)?;
         migrate(&mut connection, fresh)?;
         let incarnation = row::incarnation(&connection)?;
         Ok(Self { connection, incarnation, answers: Vec::new(), _folder: lock })
@@ -122,9 +147,15 @@ impl Journal {
 
     /// Makes all entries durable in one transaction, with the answers noted since the last one. Gives the reports back
     /// with their sequences, in order. Stops the process where that fails.
-    pub fn commit(&mut self, said_at: Wall, entries: &[Entry<'_>]) -> Vec<(Claim, Report)> {
+    ///
+    /// Without room nothing of it is there, and nothing was synced: it can be done again.
+    pub fn commit(&mut self, said_at: Wall, entries: &[Entry<'_>]) -> Result<Vec<(Claim, Report)>, NoRoom> {
         match self.try_commit(said_at, entries) {
-            Ok(reports) => reports,
+            Ok(reports) => {
+                self.answers.clear();
+                Ok(reports)
+            }
+            Err(Error::Sqlite(error)) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => Err(NoRoom),
             Err(error) => {
                 tracing::error!(%error, "the journal could not be written: stopping, what was promised is on disk");
                 std::process::abort();
@@ -134,8 +165,8 @@ impl Journal {
 
     fn try_commit(&mut self, said_at: Wall, entries: &[Entry<'_>]) -> Result<Vec<(Claim, Report)>, Error> {
         let transaction = self.connection.transaction()?;
-        for (sequence, disposition) in self.answers.drain(..) {
-            row::answer(&transaction, sequence, disposition)?;
+        for (sequence, disposition) in &self.answers {
+            row::answer(&transaction, *sequence, *disposition)?;
         }
         let mut reports = Vec::new();
         for entry in entries {
@@ -146,6 +177,26 @@ impl Journal {
         transaction.commit()?;
         crash::point(CrashPoint::AfterJournalCommit);
         Ok(reports)
+    }
+
+    /// Makes what can be made of the room that the journal has: its log begins anew. Without the room for that, nothing changes.
+    pub fn make_room(&self) {
+        let moved = self.connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| row.get::<_, i64>(0));
+        match moved.map_err(|error| error.sqlite_error_code()) {
+            Ok(_) | Err(Some(ErrorCode::DiskFull | ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)) => {}
+            Err(code) => {
+                tracing::error!(?code, "the journal could not be written: stopping, what was promised is on disk");
+                std::process::abort();
+            }
+        }
+    }
+
+    /// Lets the file grow no more, as on a full disk, or lets it grow again.
+    #[cfg(test)]
+    pub(crate) fn bound(&self, bounded: bool) {
+        let pages: i64 = self.connection.query_row("PRAGMA page_count", [], |row| row.get(0)).expect("reads");
+        let most = if bounded { pages } else { 1 << 30 };
+        self.connection.query_row(&format!("PRAGMA max_page_count = {most}"), [], |_| Ok(())).expect("can be set");
     }
 
     /// Notes an answer, to be written with the next commit.

@@ -72,7 +72,7 @@ fn what_was_committed_is_there_after_a_restart() {
         Entry::Report(claim(), ended()),
         Entry::Welcomed("token", position),
     ];
-    let reports = journal.commit(Wall(5), &entries);
+    let reports = journal.commit(Wall(5), &entries).unwrap();
     drop(journal);
     let journal = folder.open();
     assert_eq!(journal.incarnation(), incarnation);
@@ -88,10 +88,10 @@ fn what_was_committed_is_there_after_a_restart() {
 fn report_sequences_are_never_used_twice_and_answers_are_written_with_the_next_commit() {
     let folder = Folder::new();
     let mut journal = folder.open();
-    let first = journal.commit(Wall(1), &[Entry::Report(claim(), ended())]);
+    let first = journal.commit(Wall(1), &[Entry::Report(claim(), ended())]).unwrap();
     journal.answered(first[0].1.sequence, Disposition::Accepted);
     assert!(journal.has_answers());
-    let second = journal.commit(Wall(2), &[Entry::Report(claim(), ended())]);
+    let second = journal.commit(Wall(2), &[Entry::Report(claim(), ended())]).unwrap();
     assert!(second[0].1.sequence > first[0].1.sequence);
     assert_eq!(journal.unanswered().unwrap(), second);
     assert_eq!(row::count_answered(&journal.connection), 1);

@@ -1,4 +1,4 @@
-//! What Holdfast's three programs share at their edges: TLS, channels, backoff, configuration, telemetry.
+//! What Holdfast's three programs share at their edges: TLS, channels, backoff, configuration, room, telemetry.
 //!
 //! ```text
 //!   agent, CLI                                            coordinator
@@ -18,6 +18,7 @@
 //! | [`bearer`] | the operator's token in a request's metadata |
 //! | [`backoff`] | exponential delays with full jitter |
 //! | [`config`] | a TOML file overridden by `HOLDFAST_*` |
+//! | [`room`] | whether there is room on the disk, and the reserve |
 //! | [`telemetry`] | the log on stderr |
 //! | [`ops`] | health and metrics, on a listener of their own |
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -28,6 +29,7 @@ pub mod channel;
 pub mod config;
 pub mod ops;
 pub mod peer;
+pub mod room;
 pub mod serve;
 pub mod telemetry;
 pub mod tls;

@@ -57,7 +57,7 @@ pub(super) const INTERNAL: Explanation = Explanation {
 };
 
 pub(super) const STORE_FAILED: Explanation = Explanation {
-    what: "The coordinator's store refused or failed to write: a full disk, a fault of the disk, or a damaged file.",
+    what: "The coordinator's store refused or failed to write: a fault of the disk, or a damaged file.",
     still_true: "Nothing is told as done that is not on disk. Agents keep their reports until they can be recorded.",
     next: "Look at the coordinator's log and its disk. After a failed write the coordinator stops on purpose; mend the cause, then start it again.",
 };
@@ -72,4 +72,16 @@ pub(super) const NOT_SERVING: Explanation = Explanation {
     what: "The coordinator is just starting or stopping and takes no requests.",
     still_true: "What is recorded stays recorded, and agents go on under their leases.",
     next: "Try again in a few seconds. If it lasts, look at the coordinator's log: it may be waiting for its store.",
+};
+
+pub(super) const DISK_FULL: Explanation = Explanation {
+    what: "The disk that the coordinator's store is on has too little room, in bytes or in files, to promise new work.",
+    still_true: "Nothing was recorded. What runs goes on, and its results are stored from a reserve that was put aside for them.",
+    next: "Free room on the coordinator's disk: /readyz says how much is missing. It takes new work again by itself, without a restart.",
+};
+
+pub(super) const OUT_OF_DESCRIPTORS: Explanation = Explanation {
+    what: "The process has nearly as many files and connections open as the system allows it, and takes no new work.",
+    still_true: "Nothing was recorded. Sessions and steps that are under way go on.",
+    next: "Close idle connections or raise the limit (LimitNOFILE= in a systemd unit, ulimit -n). It takes new work again by itself.",
 };

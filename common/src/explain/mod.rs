@@ -81,6 +81,8 @@ pub fn explain(code: Code) -> Explanation {
         Code::StoreFailed => access::STORE_FAILED,
         Code::Config => access::CONFIG,
         Code::NotServing => access::NOT_SERVING,
+        Code::DiskFull => access::DISK_FULL,
+        Code::OutOfDescriptors => access::OUT_OF_DESCRIPTORS,
     }
 }
 

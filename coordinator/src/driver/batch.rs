@@ -1,11 +1,11 @@
 //! What one step gathers before its commit and gives away after it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_common::id::{DeploymentId, TargetName};
 use holdfast_coordinator_core::event::{Event, Recorded};
 
-use super::targets::Targets;
+use super::targets::{Saved, Targets};
 use super::watchers::Entry;
 use crate::crash::{CrashPoint, reached};
 use crate::metrics::facts::Fact;
@@ -28,6 +28,8 @@ pub(super) struct Batch {
     pub(super) ended: Vec<DeploymentId>,
     /// What is to be counted once it is committed.
     pub(super) facts: Vec<Fact>,
+    /// Every target that was written, as it was before.
+    pub(super) before: BTreeMap<TargetName, Option<Saved>>,
     answers: Vec<Box<dyn FnOnce(&Targets) + Send>>,
     points: BTreeSet<(CrashPoint, CrashPoint)>,
 }

@@ -8,6 +8,7 @@ use holdfast_common::report::{Disposition, Report};
 use holdfast_common::time::Serving;
 use holdfast_coordinator_core::input::Speaker;
 use holdfast_coordinator_core::{Answer, Input, Now, Refusal, TargetState, Written, decide, record};
+use holdfast_net::room::Room;
 
 use super::batch::Batch;
 use super::inbox::Published;
@@ -28,6 +29,8 @@ pub(super) struct Inner {
     pub(super) now: Now,
     pub(super) published: Arc<Published>,
     pub(super) metrics: Arc<Metrics>,
+    /// Whether there is room for new work.
+    pub(super) gate: Room,
 }
 
 /// What goes into the store with a decision beside its events.
@@ -141,6 +144,7 @@ impl Inner {
             Ok::<_, store::Error>(facts::agrees(said, attempt, past.map(|past| past.state)))
         })?;
         batch.facts.extend(facts);
+        batch.before.entry(name.clone()).or_insert_with(|| self.targets.save(name));
         self.targets.replace(name, after, &events, self.now);
         batch.note(name, events, appended);
         Ok(())

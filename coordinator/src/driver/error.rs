@@ -5,6 +5,7 @@ use std::sync::Arc;
 use holdfast_common::code::Code;
 use holdfast_common::id::{DeploymentId, TargetName};
 use holdfast_coordinator_core::Refusal;
+use holdfast_net::room::Room;
 
 use crate::store;
 
@@ -32,6 +33,9 @@ pub enum Error {
     /// What was decided can't follow from the state that it was decided on. A fault of Holdfast.
     #[error("a decision contradicts the state: {0}")]
     Contradiction(String),
+    /// The disk has no room for it. Nothing was recorded.
+    #[error("{0}")]
+    NoRoom(Room),
     /// The driver has stopped or is stopping. What was asked may have been taken.
     #[error("the coordinator is stopping")]
     Stopped,
@@ -48,6 +52,7 @@ impl Error {
             Error::ResourceTaken(_) => Code::ResourceTaken,
             Error::Store(_) => Code::StoreFailed,
             Error::Contradiction(_) => Code::Internal,
+            Error::NoRoom(_) => Code::DiskFull,
             Error::Stopped => Code::NotServing,
         }
     }

@@ -52,7 +52,7 @@ impl Handle {
                 self.room.clone().acquire_owned().await.map_err(|_| Error::Stopped)?
             }
         };
-        let body = Body::Ask { target, asked: Box::new(asked), reply: Box::new(then) };
+        let body = Body::Ask { target, asked: Box::new(asked), reply: Reply::to(then) };
         gathered.push(Message { body, _room: Some(room) });
         Ok(())
     }
@@ -69,7 +69,7 @@ impl Handle {
     /// The committed state, with the last signs of life. `None` if the target was never declared, can't be read, or the
     /// driver has stopped.
     pub async fn state(&self, target: TargetName) -> Option<Arc<TargetState>> {
-        let (reply, answer) = oneshot::channel();
+        let (reply, answer) = Reply::new();
         self.put(Body::State { target, reply }).await.ok()?;
         answer.await.ok().flatten()
     }
@@ -85,7 +85,7 @@ impl Handle {
         if let Some(target) = self.published.target_of(deployment) {
             return Some(target);
         }
-        let (reply, answer) = oneshot::channel();
+        let (reply, answer) = Reply::new();
         self.put(Body::TargetOf { deployment, reply }).await.ok()?;
         answer.await.ok().flatten()
     }
@@ -152,9 +152,9 @@ impl Handle {
         }
     }
 
-    async fn call<T: Send + 'static>(&self, body: impl FnOnce(Reply<T>) -> Body) -> Result<T, Error> {
-        let (reply, answer) = oneshot::channel();
-        self.put(body(Box::new(|told| drop(reply.send(told))))).await?;
+    async fn call<T: Send + 'static>(&self, body: impl FnOnce(Reply<Result<T, Error>>) -> Body) -> Result<T, Error> {
+        let (reply, answer) = Reply::new();
+        self.put(body(reply)).await?;
         answer.await.unwrap_or(Err(Error::Stopped))
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use holdfast_common::claim::Claim;
@@ -22,19 +22,75 @@ pub(super) const WAITING: usize = 1024;
 /// One thing to do. Made by a [`Handle`], consumed by a driver.
 pub struct Message {
     pub(super) body: Body,
-    /// Given back when the message is taken, so that the queue is bounded.
+    /// Given back when the message is done with, so that the queue is bounded.
     pub(super) _room: Option<OwnedSemaphorePermit>,
 }
 
-/// Called on the driver's thread, after the commit that covers what it tells. Never blocks.
-pub(super) type Reply<T> = Box<dyn FnOnce(Result<T, Error>) + Send>;
+impl Message {
+    /// What was gathered into one piece, piece by piece.
+    pub(super) fn each(self) -> Vec<Message> {
+        match self.body {
+            Body::Several(several) => several,
+            body => vec![Message { body, _room: self._room }],
+        }
+    }
+
+    /// Answers whoever asked that it was not done.
+    pub(super) fn refuse(self, why: Error) {
+        match self.body {
+            Body::Ask { reply, .. } => reply.say(Err(why)),
+            Body::Orphan { reply, .. } => reply.say(Err(why)),
+            Body::Agent { reply, .. } => reply.say(Err(why)),
+            Body::State { .. }
+            | Body::TargetOf { .. }
+            | Body::Refused { .. }
+            | Body::SessionStarted(_)
+            | Body::AgentsChanged
+            | Body::Stop(_) => {}
+            Body::Several(several) => several.into_iter().for_each(|message| message.refuse(why.clone())),
+        }
+    }
+}
+
+/// The way back to whoever asked: called on the driver's thread, after the commit that covers what it tells. Never blocks. A
+/// step that could not be written is done again from its messages, so it is used up only when it is said.
+pub(super) struct Reply<T>(Arc<Mutex<Option<Box<dyn FnOnce(T) + Send>>>>);
+
+impl<T> Clone for Reply<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> Reply<T> {
+    /// Says it to `then`.
+    pub(super) fn to(then: impl FnOnce(T) + Send + 'static) -> Self {
+        Self(Arc::new(Mutex::new(Some(Box::new(then)))))
+    }
+
+    /// The first answer counts.
+    pub(super) fn say(&self, answer: T) {
+        let then = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(then) = then {
+            then(answer);
+        }
+    }
+}
+
+impl<T: Send + 'static> Reply<T> {
+    /// Says it to whoever waits.
+    pub(super) fn new() -> (Self, oneshot::Receiver<T>) {
+        let (sender, receiver) = oneshot::channel();
+        (Self::to(move |answer| drop(sender.send(answer))), receiver)
+    }
+}
 
 pub(super) enum Body {
-    Ask { target: TargetName, asked: Box<Asked>, reply: Reply<Told> },
-    State { target: TargetName, reply: oneshot::Sender<Option<Arc<TargetState>>> },
-    TargetOf { deployment: DeploymentId, reply: oneshot::Sender<Option<TargetName>> },
-    Orphan { report: Box<OrphanReport>, reply: Reply<Disposition> },
-    Agent { row: Box<AgentRow>, reply: Reply<()> },
+    Ask { target: TargetName, asked: Box<Asked>, reply: Reply<Result<Told, Error>> },
+    State { target: TargetName, reply: Reply<Option<Arc<TargetState>>> },
+    TargetOf { deployment: DeploymentId, reply: Reply<Option<TargetName>> },
+    Orphan { report: Box<OrphanReport>, reply: Reply<Result<Disposition, Error>> },
+    Agent { row: Box<AgentRow>, reply: Reply<Result<(), Error>> },
     Refused { who: String, what: String, why: String },
     SessionStarted(Speaker),
     AgentsChanged,
@@ -42,6 +98,7 @@ pub(super) enum Body {
     Stop(oneshot::Sender<()>),
 }
 
+#[derive(Clone)]
 pub(super) struct OrphanReport {
     pub(super) speaker: Speaker,
     pub(super) claim: Claim,

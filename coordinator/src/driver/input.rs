@@ -10,6 +10,7 @@ use rand::{Rng, RngCore};
 use uuid::Builder;
 
 use super::decide::{Beside, Failure, Inner};
+use super::full::new_work;
 use super::{Asked, Error, Told};
 use crate::bugs::{self, Bug};
 use crate::store::{Digest, Transaction};
@@ -64,6 +65,7 @@ impl Inner {
         let mut beside = Beside { heard: asked.attempt(), ..Beside::default() };
         let input = match asked {
             Asked::Declare { spec, by } => {
+                new_work(self.gate).map_err(Failure::Answer)?;
                 if let Some(taken) = tx.taken(&spec)? {
                     return Err(Failure::Answer(Error::ResourceTaken(taken)));
                 }
@@ -75,6 +77,7 @@ impl Inner {
                 if let Some(known) = known {
                     return existing(&known, content).map(Prepared::Told).map_err(Failure::Answer);
                 }
+                new_work(self.gate).map_err(Failure::Answer)?;
                 let deployment = self.draw.deployment(self.now.wall);
                 beside.submission = Some((deployment, content));
                 Input::Submit { deployment, request, spec, by, no_queue }

@@ -26,6 +26,7 @@ mod asked;
 mod batch;
 mod decide;
 mod error;
+mod full;
 mod handle;
 mod inbox;
 mod input;

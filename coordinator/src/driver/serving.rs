@@ -39,6 +39,11 @@ impl ServingClock {
         self.last_step = now.monotonic.max(self.last_step);
     }
 
+    /// A step begins while nothing can be written: a coordinator that can't record does not serve.
+    pub(super) fn stand_still(&mut self, now: Moment) {
+        self.last_step = now.monotonic.max(self.last_step);
+    }
+
     pub(super) fn run(&self) -> Run {
         self.start.run
     }
@@ -84,6 +89,16 @@ mod tests {
         assert_eq!(clock.now(), Serving(3_200));
         clock.advance(at(61_800));
         assert_eq!(clock.now(), Serving(3_300));
+    }
+
+    #[test]
+    fn while_nothing_can_be_written_it_stands_still() {
+        let mut clock = ServingClock::new(RunStart { run: Run(1), base: Serving(0) }, at(0));
+        clock.advance(at(500));
+        clock.stand_still(at(1_000));
+        clock.stand_still(at(90_000));
+        clock.advance(at(90_100));
+        assert_eq!(clock.now(), Serving(600));
     }
 
     #[test]

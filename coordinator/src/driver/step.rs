@@ -11,10 +11,12 @@ use holdfast_coordinator_core::event::Event;
 use holdfast_coordinator_core::input::Speaker;
 use holdfast_coordinator_core::state::DeploymentState;
 use holdfast_coordinator_core::{Answer, Effect, Input, Now};
+use holdfast_net::room::Room;
 use rand::RngCore;
 
 use super::batch::Batch;
 use super::decide::{Beside, Failure, Inner};
+use super::full::Full;
 use super::inbox::{Body, OrphanReport, Reply};
 use super::input::{Draw, Prepared};
 use super::serving::ServingClock;
@@ -24,6 +26,7 @@ use super::{Asked, Error, Fatal, Inbox, Message, Moment, Sessions, Settings, Tol
 use crate::bugs::{self, Bug};
 use crate::crash::{CrashPoint, reached};
 use crate::metrics::Metrics;
+use crate::room::{Endless, Space};
 use crate::store::rows::EventFilter;
 use crate::store::{self, Reader, RefusalRow, Store, Transaction};
 
@@ -36,10 +39,13 @@ const PAUSE: Millis = Millis(10);
 
 /// Owns the store. See the module.
 pub struct Driver<S: Store> {
-    store: S,
-    inner: Inner,
+    pub(super) store: S,
+    pub(super) inner: Inner,
+    pub(super) full: Full,
+    /// Of the current step.
+    pub(super) monotonic: Duration,
     /// Targets whose effects were not looked at since they were loaded.
-    unseen: BTreeSet<TargetName>,
+    pub(super) unseen: BTreeSet<TargetName>,
     lease_margin: Millis,
     broken: bool,
 }
@@ -70,11 +76,19 @@ impl<S: Store> Driver<S> {
             now: core_now,
             published: inbox.published.clone(),
             metrics: Arc::default(),
+            gate: Room::Plenty,
         };
         #[cfg(feature = "bugs")]
         bugs::forward(|name| holdfast_coordinator_core::bugs::set(holdfast_coordinator_core::bugs::Bug::parse(name)));
-        let mut driver =
-            Self { store, inner, unseen: BTreeSet::new(), lease_margin: settings.lease_margin, broken: false };
+        let mut driver = Self {
+            store,
+            inner,
+            full: Full::new(Box::new(Endless)),
+            monotonic: now.monotonic,
+            unseen: BTreeSet::new(),
+            lease_margin: settings.lease_margin,
+            broken: false,
+        };
         driver.load_busy()?;
         let newest = driver.store.reader().newest()?;
         driver.inner.published.committed.send_replace(newest.0);
@@ -96,6 +110,13 @@ impl<S: Store> Driver<S> {
             self.inner.metrics.stands(name, &target.state, self.inner.now.wall);
         }
         Ok(self)
+    }
+
+    /// On a disk that can fill up.
+    #[must_use]
+    pub fn on(mut self, space: Box<dyn Space>) -> Self {
+        self.full = Full::new(space);
+        self
     }
 
     fn load_busy(&mut self) -> Result<(), store::Error> {
@@ -128,54 +149,112 @@ impl<S: Store> Driver<S> {
             let source = "an earlier step failed".into();
             return Err(Fatal(store::Error::Failed { doing: "go on", source }));
         }
-        self.inner.clock.advance(now);
+        self.monotonic = now.monotonic;
+        self.look();
+        if self.full.stuck {
+            self.inner.clock.stand_still(now);
+        } else {
+            self.inner.clock.advance(now);
+        }
         self.inner.now = core_now(&self.store, &self.inner.clock, now, self.lease_margin);
-        let result = self.run(messages);
+        let result = self.run(messages.into_iter().flat_map(Message::each).collect());
         self.broken = result.is_err();
         result
     }
 
+    fn look(&mut self) {
+        if self.full.space.wait(self.monotonic) != Some(Duration::ZERO) {
+            return;
+        }
+        let under_way = self.under_way();
+        if self.full.space.look(self.monotonic, under_way) && self.full.space.room().takes_new_work() {
+            // What could not be assigned meanwhile is.
+            self.unseen.extend(self.inner.targets.names().cloned());
+        }
+        self.inner.gate = self.full.space.room();
+    }
+
     fn run(&mut self, messages: Vec<Message>) -> Result<(), Fatal> {
-        let Self { store, inner, unseen, .. } = self;
-        let mut batch = Batch::touching(std::mem::take(unseen));
-        inner.metrics.took(messages.len());
+        let mut messages = self.full.sort(messages);
+        self.inner.metrics.took(messages.len());
+        if !self.full.stuck {
+            match self.attempt(&messages, true) {
+                Err(Fatal(error @ store::Error::NoRoom { .. })) => self.no_room(&error),
+                Ok(_wrote) => return Ok(()),
+                Err(fatal) => return Err(fatal),
+            }
+            messages = self.full.sort(messages);
+        }
+        self.one_by_one(messages)
+    }
+
+    /// One transaction. `whole` does what time asks, too. Answers whether anything was to be written; after an error the
+    /// messages can be tried again.
+    pub(super) fn attempt(&mut self, messages: &[Message], whole: bool) -> Result<bool, Fatal> {
+        let mut batch = Batch::touching(if whole { std::mem::take(&mut self.unseen) } else { BTreeSet::new() });
+        if let Err(error) = self.decide_and_commit(&mut batch, messages, whole) {
+            self.take_back(batch);
+            return Err(error);
+        }
+        self.inner.measure(&batch);
+        self.inner.publish(&mut batch);
+        batch.say_all(&self.inner.targets);
+        self.inner.hand_out(&batch);
+        Ok(batch.wrote)
+    }
+
+    fn decide_and_commit(&mut self, batch: &mut Batch, messages: &[Message], whole: bool) -> Result<(), Fatal> {
+        let Self { store, inner, .. } = self;
         let mut tx = store.begin().map_err(Fatal)?;
         for message in messages {
-            inner.take(&mut tx, &mut batch, message)?;
+            inner.take(&mut tx, batch, &message.body)?;
         }
-        inner.wake(&mut tx, &mut batch)?;
-        inner.assign(&mut tx, &mut batch)?;
+        if whole {
+            inner.wake(&mut tx, batch)?;
+        }
+        inner.assign(&mut tx, batch)?;
         if bugs::on(Bug::ReplyBeforeCommit) {
             batch.say_all(&inner.targets);
         }
         if bugs::on(Bug::SendBeforeCommit) {
-            inner.hand_out(&batch);
+            inner.hand_out(batch);
         }
-        inner.finish(tx, &batch)?;
-        inner.measure(&batch);
-        inner.publish(&mut batch);
-        batch.say_all(&inner.targets);
-        inner.hand_out(&batch);
-        Ok(())
+        inner.finish(tx, batch, whole)
     }
 
     /// How long the next step can wait for messages. `None` for ever.
     #[must_use]
     pub fn wait(&self) -> Option<Duration> {
+        let disk = self.full.patience(self.monotonic);
+        if self.full.stuck {
+            return disk;
+        }
         if !self.unseen.is_empty() {
             return Some(Duration::ZERO);
         }
-        let next = self.inner.targets.next_wakeup()?;
-        let until = Duration::from(next.since(self.inner.clock.now()));
-        Some(until.min(self.inner.clock.write_in()))
+        let next = self.inner.targets.next_wakeup().map(|next| {
+            let until = Duration::from(next.since(self.inner.clock.now()));
+            until.min(self.inner.clock.write_in())
+        });
+        next.into_iter().chain(disk).min()
     }
 
     /// Writes how long this run has served. To be called before the driver is dropped in order.
     pub fn close(&mut self, now: Moment) -> Result<(), Fatal> {
         self.inner.clock.advance(now);
-        let mut tx = self.store.begin().map_err(Fatal)?;
-        tx.serve(self.inner.clock.run(), self.inner.clock.served()).map_err(Fatal)?;
-        tx.commit().map_err(Fatal)
+        let (run, served) = (self.inner.clock.run(), self.inner.clock.served());
+        let written = self.store.begin().and_then(|mut tx| {
+            tx.serve(run, served)?;
+            tx.commit()
+        });
+        match written {
+            // Leases live a little longer for it.
+            Err(error @ store::Error::NoRoom { .. }) => {
+                tracing::warn!(%error, "how long this run has served is not written");
+                Ok(())
+            }
+            written => written.map_err(Fatal),
+        }
     }
 }
 
@@ -184,30 +263,37 @@ fn core_now(store: &impl Store, clock: &ServingClock, now: Moment, lease_margin:
 }
 
 impl Inner {
-    fn take(&mut self, tx: &mut impl Transaction, batch: &mut Batch, message: Message) -> Result<(), Fatal> {
-        match message.body {
-            Body::Ask { target, asked, reply } => self.ask(tx, batch, &target, *asked, reply)?,
+    fn take(&mut self, tx: &mut impl Transaction, batch: &mut Batch, body: &Body) -> Result<(), Fatal> {
+        match body {
+            Body::Ask { target, asked, reply } => self.ask(tx, batch, target, Asked::clone(asked), reply.clone())?,
             Body::State { target, reply } => {
-                let loaded = self.targets.load(tx, &target, self.now).map(|target| target.map(|it| it.state.clone()));
+                let reply = reply.clone();
+                let loaded = self.targets.load(tx, target, self.now).map(|target| target.map(|it| it.state.clone()));
                 let state = Failure::contain(loaded.map_err(Failure::from))?.ok().flatten();
-                batch.answer(move |_| drop(reply.send(state)));
+                batch.answer(move |_| reply.say(state));
             }
             Body::TargetOf { deployment, reply } => {
-                let target = Failure::contain(tx.target_of(deployment).map_err(Failure::from))?.ok().flatten();
-                batch.answer(move |_| drop(reply.send(target)));
+                let reply = reply.clone();
+                let target = Failure::contain(tx.target_of(*deployment).map_err(Failure::from))?.ok().flatten();
+                batch.answer(move |_| reply.say(target));
             }
-            Body::Orphan { report, reply } => self.orphan(tx, batch, *report, reply)?,
+            Body::Orphan { report, reply } => {
+                self.orphan(tx, batch, OrphanReport::clone(report), reply.clone())?;
+            }
             Body::Agent { row, reply } => {
-                let result = Failure::contain(tx.put_agent(&row).map_err(Failure::from))?;
+                let reply = reply.clone();
+                let result = Failure::contain(tx.put_agent(row).map_err(Failure::from))?;
                 batch.wrote |= result.is_ok();
-                batch.answer(move |_| reply(result));
+                batch.answer(move |_| reply.say(result));
             }
-            Body::Refused { who, what, why } => self.refused(tx, batch, who, what, why)?,
-            Body::SessionStarted(speaker) => self.session_started(batch, &speaker),
+            // The reserve is for results.
+            Body::Refused { .. } if !self.gate.can_promise() => {}
+            Body::Refused { who, what, why } => {
+                self.refused(tx, batch, who.clone(), what.clone(), why.clone())?;
+            }
+            Body::SessionStarted(speaker) => self.session_started(batch, speaker),
             Body::AgentsChanged => self.assign_anew(batch),
-            Body::Several(several) => {
-                several.into_iter().try_for_each(|message| self.take(tx, batch, message))?;
-            }
+            Body::Several(several) => several.iter().try_for_each(|message| self.take(tx, batch, &message.body))?,
             Body::Stop(_) => {}
         }
         Ok(())
@@ -219,16 +305,18 @@ impl Inner {
         batch: &mut Batch,
         target: &TargetName,
         asked: Asked,
-        reply: Reply<Told>,
+        reply: Reply<Result<Told, Error>>,
     ) -> Result<(), Fatal> {
         let operator = asked.by_operator().map(|(what, by)| (what, by.to_string()));
         let result = Failure::contain(self.ask_or_fail(tx, batch, target, asked))?;
-        if let (Some((what, by)), Err(error)) = (operator, &result) {
+        if let (Some((what, by)), Err(error)) = (operator, &result)
+            && !matches!(error, Error::NoRoom(_))
+        {
             self.refused(tx, batch, by, format!("{what} {target}"), error.to_string())?;
         }
         let target = target.clone();
         batch.answer(move |targets| {
-            reply(result.map(|told| {
+            reply.say(result.map(|told| {
                 let shown = told.submitted().and_then(|_| targets.get(&target)).map(|target| target.state.clone());
                 Told { after: shown, ..told }
             }));
@@ -287,10 +375,10 @@ impl Inner {
         tx: &mut impl Transaction,
         batch: &mut Batch,
         report: OrphanReport,
-        reply: Reply<Disposition>,
+        reply: Reply<Result<Disposition, Error>>,
     ) -> Result<(), Fatal> {
         let answer = Failure::contain(self.keep_orphan(tx, batch, report))?;
-        batch.answer(move |_| reply(answer));
+        batch.answer(move |_| reply.say(answer));
         Ok(())
     }
 
@@ -356,6 +444,9 @@ impl Inner {
 
     /// Gives what waits for an agent to one.
     fn assign(&mut self, tx: &mut impl Transaction, batch: &mut Batch) -> Result<(), Fatal> {
+        if !self.gate.takes_new_work() {
+            return Ok(());
+        }
         for name in batch.touched.clone() {
             for _round in 0..ASSIGNMENTS {
                 let Some(target) = self.targets.get_mut(&name) else { break };
@@ -394,8 +485,8 @@ impl Inner {
     }
 
     /// Commits what is to be committed.
-    fn finish(&mut self, mut tx: impl Transaction, batch: &Batch) -> Result<(), Fatal> {
-        let served_is_due = self.targets.next_wakeup().is_some() && self.clock.write_in().is_zero();
+    fn finish(&mut self, mut tx: impl Transaction, batch: &Batch, whole: bool) -> Result<(), Fatal> {
+        let served_is_due = whole && self.targets.next_wakeup().is_some() && self.clock.write_in().is_zero();
         if !batch.wrote && !served_is_due {
             return Ok(());
         }

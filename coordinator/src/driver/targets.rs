@@ -49,6 +49,13 @@ impl Target {
     }
 }
 
+/// A target as it was before a transaction.
+pub(super) struct Saved {
+    state: Arc<TargetState>,
+    sent: BTreeSet<Effect>,
+    written: Option<Sign>,
+}
+
 /// Every target that is in memory: at least those on which something is current or waits, or that are on
 /// hold.
 #[derive(Default)]
@@ -120,6 +127,23 @@ impl Targets {
         target.state = Arc::new(after);
         target.written = newest(events).or(target.written);
         let _not_handed_out_yet = target.unsent(now);
+        self.reschedule(name, now);
+    }
+
+    /// To be put back if what comes now can't be written. `None` where it is not in memory: it is not declared.
+    pub(super) fn save(&self, name: &TargetName) -> Option<Saved> {
+        let target = self.loaded.get(name)?;
+        Some(Saved { state: Arc::clone(&target.state), sent: target.sent.clone(), written: target.written })
+    }
+
+    /// As it was before.
+    pub(super) fn restore(&mut self, name: &TargetName, saved: Option<Saved>, now: Now) {
+        match saved {
+            Some(Saved { state, sent, written }) => {
+                self.loaded.insert(name.clone(), Target { state, sent, written });
+            }
+            None => drop(self.loaded.remove(name)),
+        }
         self.reschedule(name, now);
     }
 

@@ -4,6 +4,7 @@ use holdfast_common::code::Code;
 use holdfast_common::id::TargetName;
 use holdfast_common::problem::Problem;
 use holdfast_coordinator_core::Refusal;
+use holdfast_net::room::{Descriptors, Room};
 use tonic::Status;
 
 use super::shared::Shared;
@@ -50,9 +51,35 @@ fn problem(target: &TargetName, error: &driver::Error) -> Problem {
             tracing::error!(%target, detail, "a decision contradicts the state");
             internal(Code::Internal)
         }
+        driver::Error::NoRoom(room) => no_room(*room),
         driver::Error::Stopped => Problem::new(Code::NotServing, "the coordinator is stopping")
             .not_known("whether the request was taken")
             .so("repeat a submission under the same request id; look before you repeat anything else"),
+    }
+}
+
+/// The disk is full, for whoever asked for something new.
+pub(super) fn no_room(room: Room) -> Problem {
+    let so = if room.can_promise() {
+        "nothing was recorded; what runs goes on, and its results are stored"
+    } else {
+        "nothing was recorded; what runs goes on, and its results are stored from the reserve as far as it goes"
+    };
+    let problem = Problem::new(Code::DiskFull, "the coordinator's disk has no room for this").so(so);
+    let problem = room.lack().into_iter().fold(problem, |problem, lack| problem.known(lack.to_string()));
+    problem.next("free room on the coordinator's disk; then ask again: it takes new work by itself")
+}
+
+/// No new work while there are few descriptors: what runs needs them.
+pub(super) fn without_descriptors(shared: &Shared) -> Result<(), Status> {
+    match *shared.descriptors.borrow() {
+        Descriptors::Enough => Ok(()),
+        low @ Descriptors::Low { .. } => Err(status::of(
+            &Problem::new(Code::OutOfDescriptors, "the coordinator has no descriptors for new work")
+                .known(low.to_string())
+                .so("nothing was recorded; what runs goes on")
+                .next("close idle connections, or raise the coordinator's limit; then ask again"),
+        )),
     }
 }
 
@@ -143,5 +170,8 @@ pub(super) fn no_such_target(name: &str) -> Problem {
 /// The store could not be read. The cause goes to the log.
 pub(super) fn by_store(error: &store::Error) -> Status {
     tracing::error!(%error, "could not read the store");
+    if error.lacks_descriptors() {
+        return status::plain(Code::OutOfDescriptors, "the coordinator could not open its store for reading once more");
+    }
     status::of(&internal(Code::StoreFailed))
 }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use holdfast_common::id::AgentName;
 use holdfast_common::time::{Millis, Wall};
+use holdfast_net::room::{Descriptors, Room};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::archives::Archives;
@@ -29,6 +31,10 @@ pub struct Shared {
     pub archives: Archives,
     /// Where files that were attached to attestations are kept, by their hash.
     pub attachments: PathBuf,
+    /// Whether the disk has room for new work.
+    pub room: watch::Receiver<Room>,
+    /// Whether there are descriptors for new work.
+    pub descriptors: watch::Receiver<Descriptors>,
     /// Which store this is.
     pub identity: Identity,
     /// What agents are told at their `Welcome`.
@@ -51,6 +57,12 @@ pub struct Limits {
 }
 
 impl Shared {
+    /// Returns once there is room for what is no result. What waits for it is kept at its source meanwhile.
+    pub async fn room_for_more(&self) {
+        let mut room = self.room.clone();
+        let _a_driver_that_is_gone_records_nothing = room.wait_for(Room::takes_new_work).await;
+    }
+
     /// Now, for people.
     #[must_use]
     pub fn now(&self) -> Wall {

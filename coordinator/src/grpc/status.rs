@@ -110,7 +110,7 @@ pub fn grpc_code(code: Code) -> tonic::Code {
         | Code::ArchiveDiffers
         | Code::ArchiveTooLarge
         | Code::ProtocolVersion => tonic::Code::FailedPrecondition,
-        Code::QueueFull => tonic::Code::ResourceExhausted,
+        Code::QueueFull | Code::DiskFull | Code::OutOfDescriptors => tonic::Code::ResourceExhausted,
         Code::EvidenceMoved | Code::SessionReplaced => tonic::Code::Aborted,
         Code::NotSignedIn | Code::TokenExpired | Code::NotAnAgent => tonic::Code::Unauthenticated,
         Code::NotAllowed => tonic::Code::PermissionDenied,

@@ -58,6 +58,10 @@ pub trait Store: Send {
 
     /// Connections for reading, beside the writer.
     fn reader(&self) -> Reader;
+
+    /// Makes what can be made of the room that the store has: what its log holds goes to where it belongs, and the log begins
+    /// anew. Without the room for that it changes nothing and is no error.
+    fn make_room(&mut self) -> Result<(), Error>;
 }
 
 /// Many writes, one commit. Each write is atomic in itself: an error that [`Error::is_contained`] undoes that one
@@ -119,7 +123,8 @@ pub trait Transaction {
     /// Takes a token away. False if there was none of that name.
     fn remove_token(&mut self, name: &OperatorName) -> Result<bool, Error>;
 
-    /// Makes it durable. An error means that nobody knows whether it is: the process must stop.
+    /// Makes it durable. After [`Error::NoRoom`] nothing of it is there. Any other error means that nobody knows whether it
+    /// is: the process must stop.
     fn commit(self) -> Result<(), Error>;
 }
 
@@ -275,6 +280,15 @@ pub enum Error {
         /// What is wrong with it.
         detail: String,
     },
+    /// The disk has no room. Nothing of the transaction is there, and nothing of it was synced: it can be done again once
+    /// there is room.
+    #[error("could not {doing}: the disk has no room")]
+    NoRoom {
+        /// What was being done.
+        doing: &'static str,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// Reading or writing failed. Nobody knows what is on disk: the process must stop.
     #[error("could not {doing}")]
     Failed {
@@ -295,8 +309,37 @@ impl Error {
             | Error::InUse { .. }
             | Error::Foreign { .. }
             | Error::Migration { .. }
+            | Error::NoRoom { .. }
             | Error::Failed { .. } => false,
         }
+    }
+
+    /// Whether opening may have failed because the disk is full: then it can be tried again once there is room.
+    #[must_use]
+    pub fn may_lack_room(&self) -> bool {
+        use rusqlite::ErrorCode::{CannotOpen, DiskFull, SystemIoFailure};
+        match self {
+            Error::NoRoom { .. } => true,
+            Error::Open { source, .. } | Error::Failed { source, .. } => {
+                let io = source.downcast_ref().is_some_and(crate::room::is_no_room);
+                let sqlite = source.downcast_ref().and_then(rusqlite::Error::sqlite_error_code);
+                io || matches!(sqlite, Some(CannotOpen | DiskFull | SystemIoFailure))
+            }
+            Error::InUse { .. }
+            | Error::Foreign { .. }
+            | Error::Migration { .. }
+            | Error::Wall { .. }
+            | Error::Moved { .. }
+            | Error::Damaged { .. } => false,
+        }
+    }
+
+    /// Whether one more connection for reading could not be opened: the file is open already, so only descriptors lack.
+    #[must_use]
+    pub fn lacks_descriptors(&self) -> bool {
+        let Error::Failed { source, .. } = self else { return false };
+        let code = source.downcast_ref().and_then(rusqlite::Error::sqlite_error_code);
+        code == Some(rusqlite::ErrorCode::CannotOpen)
     }
 
     /// A row that does not read back.

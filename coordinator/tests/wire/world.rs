@@ -66,6 +66,7 @@ impl World {
             heartbeat: Heartbeat { interval: Span(Millis(1_000)) },
             output: Output::default(),
             archives: holdfast_coordinator::config::Archives::default(),
+            disk: holdfast_coordinator::config::Disk { reserve_bytes: 64 * 1024 },
             log: Log::default(),
             ops: Settings { address: Some(Address::Off), ..Settings::default() },
         };

@@ -37,7 +37,7 @@ wire_enum!(Runner, RunnerState, Stopped, FencedOff, HostGone, StillRunning, Unkn
 wire_enum!(StepEffect, StepEffect, Mutates, None);
 wire_enum!(RetryClass, RetryClass, Pure, Idempotent, Unsafe);
 wire_enum!(Reach, Reach, Host, Shared);
-wire_enum!(DeclineReason, DeclineReason, Busy, Conflict, UnknownTarget, FenceRegression, HostPolicy, Draining);
+wire_enum!(DeclineReason, DeclineReason, Busy, Conflict, UnknownTarget, FenceRegression, HostPolicy, Draining, NoRoom);
 wire_enum!(AttestedRunner, AttestedRunner, Stopped, HostGone);
 wire_enum!(AttestedTarget, AttestedTarget, Applied, NotApplied, Partial);
 wire_enum!(

@@ -104,8 +104,13 @@ impl Coordinator {
 
     /// Starts it and waits until it listens.
     pub(super) async fn start(&mut self) {
-        let file = self.folder.join("coordinator.address");
-        let _none_yet = std::fs::remove_file(&file);
+        self.begin_to_start();
+        self.until_it_listens().await;
+    }
+
+    /// Starts it. Returns at once: it may have to wait for something.
+    pub fn begin_to_start(&mut self) {
+        let _none_yet = std::fs::remove_file(self.folder.join("coordinator.address"));
         let _none_yet = std::fs::remove_file(self.folder.join("coordinator.ops"));
         self.kill();
         if self.admin.is_empty() {
@@ -113,6 +118,10 @@ impl Coordinator {
             self.viewer = self.token("viewer", "viewer", "1h");
         }
         self.process = Some(Process::start(&self.launch()));
+    }
+
+    pub(super) async fn until_it_listens(&mut self) {
+        let file = self.folder.join("coordinator.address");
         let address = wait::until("the coordinator to listen", wait::SOON, async || {
             if let Some(status) = self.status() {
                 panic!("the coordinator ended with {status}");

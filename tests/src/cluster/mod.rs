@@ -218,6 +218,12 @@ impl Cluster {
         self.redirect(self.coordinator.address()).await;
     }
 
+    /// Waits until the coordinator, that has begun to start, listens.
+    pub async fn until_coordinator_listens(&mut self) {
+        self.coordinator.until_it_listens().await;
+        self.redirect(self.coordinator.address()).await;
+    }
+
     /// `kill -9` of the coordinator, and its next start.
     pub async fn restart_coordinator(&mut self) {
         self.coordinator.kill();

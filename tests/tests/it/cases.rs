@@ -32,6 +32,11 @@ impl Cases {
         self.waiting.get_mut().unwrap_or_else(PoisonError::into_inner).push_back((name.to_owned(), Box::new(work)));
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// Runs all of them, and panics where one did.
     pub(crate) fn run(self) {
         let all = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).len();

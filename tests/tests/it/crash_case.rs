@@ -11,12 +11,14 @@ use holdfast_tests::cluster::{Cluster, Plan};
 use holdfast_tests::files::command_target;
 use holdfast_tests::ledger::Ledger;
 use holdfast_tests::process::last_lines;
+use holdfast_tests::small_disk::{Of, RESERVE, SmallDisk};
 use holdfast_tests::wait;
 use rusqlite::{Connection, OpenFlags};
 use rustix::process::Signal;
 use uuid::Uuid;
 
 use crate::PROGRAM;
+use crate::full::filling::{Filling, says_full};
 
 /// The agents of a case.
 pub(crate) const AGENTS: [&str; 2] = ["web-01", "web-02"];
@@ -37,29 +39,62 @@ pub(crate) struct Case {
     pub(crate) next_point: Option<String>,
     /// Whether the agents are killed when the coordinator dies.
     pub(crate) takes_agents_along: bool,
+    /// What is filled when a process stops at the point.
+    pub(crate) filling: Option<Filling>,
 }
 
 impl Case {
     /// Nothing runs yet but the coordinator, which knows the target.
     pub(crate) async fn prepare(plan: Plan) -> Self {
-        let mut cluster = plan.prepare().await;
+        Self::of(plan.prepare().await).await
+    }
+
+    async fn of(mut cluster: Cluster) -> Self {
         cluster.start_coordinator().await;
         cluster.operator().apply_target(&target()).await;
         let note = cluster.folder().join("crash.note");
-        Self { cluster, note, point: String::new(), died: 0, next_point: None, takes_agents_along: false }
+        let (point, next_point) = (String::new(), None);
+        Self { cluster, note, point, died: 0, next_point, takes_agents_along: false, filling: None }
+    }
+
+    async fn on_small_disks(folders: &[&str], of: Of, free_when_told: bool) -> Self {
+        let (cluster, disks) = on_small_disks(folders).await;
+        let mut case = Self::of(cluster).await;
+        case.filling = Some(Filling::begin(case.cluster.folder().path(), &case.note, disks, of, free_when_told));
+        case
+    }
+
+    /// The coordinator's disk is filled while it stands still at that point, `coordinator:name:n=stop`.
+    pub(crate) async fn coordinator_fills_at(point: &str, of: Of, free_when_told: bool) -> Self {
+        let mut case = Self::on_small_disks(&["coordinator"], of, free_when_told).await;
+        case.arm_coordinator(point).await;
+        case
+    }
+
+    /// The agents' disks are filled while an agent or a shim stands still at that point, `name:n=stop`.
+    pub(crate) async fn agent_fills_at(point: &str, of: Of, free_when_told: bool) -> Self {
+        let mut case = Self::on_small_disks(&AGENTS, of, free_when_told).await;
+        case.arm_agents(point);
+        AGENTS.iter().for_each(|name| case.cluster.agent(name).start());
+        case
     }
 
     /// The coordinator of this case dies at that point, `coordinator:name:n`. Everything runs when this returns.
     pub(crate) async fn coordinator_at(point: &str) -> Self {
         let mut case = Self::prepare(Plan::new(PROGRAM).agents(&AGENTS)).await;
-        case.point = point.to_owned();
-        let note = case.note.to_str().expect("plain text").to_owned();
-        let environment = &mut case.cluster.coordinator().settings().environment;
+        case.arm_coordinator(point).await;
+        case
+    }
+
+    async fn arm_coordinator(&mut self, point: &str) {
+        self.point = point.to_owned();
+        self.filling.iter().for_each(|filling| filling.watch(point));
+        let note = self.note.to_str().expect("plain text").to_owned();
+        let environment = &mut self.cluster.coordinator().settings().environment;
         environment.insert(CRASH.to_owned(), point.to_owned());
         environment.insert(NOTE.to_owned(), note);
-        case.cluster.restart_coordinator().await;
-        AGENTS.iter().for_each(|name| case.cluster.agent(name).start());
-        case
+        self.cluster.restart_coordinator().await;
+        AGENTS.iter().for_each(|name| self.cluster.agent(name).start());
     }
 
     /// The agents of this case die at that point, `name:n`, and so do their shims. Everything runs when this returns.
@@ -73,6 +108,7 @@ impl Case {
     /// Agents that are started from now on die at that point.
     pub(crate) fn arm_agents(&mut self, point: &str) {
         self.point = point.to_owned();
+        self.filling.iter().for_each(|filling| filling.watch(point));
         let _was_not_there = std::fs::remove_file(&self.note);
         let note = self.note.to_str().expect("plain text").to_owned();
         for name in AGENTS {
@@ -143,6 +179,15 @@ impl Case {
         let armed = self.point.trim_start_matches("coordinator:");
         let name = armed.split(':').next().unwrap_or_default();
         std::fs::read_to_string(&self.note).is_ok_and(|note| note == name)
+    }
+
+    /// Waits until a service has said that its disk is full.
+    pub(crate) async fn until_said_full(&mut self) {
+        wait::until("a service to say that its disk is full", wait::SOON, async || {
+            self.revive().await;
+            if says_full(self.cluster.folder().path()) { Ok(()) } else { Err("none has".to_owned()) }
+        })
+        .await;
     }
 
     /// Waits until a process has died at the point, which may be later than all that others see. A shim's death is not seen
@@ -331,6 +376,16 @@ impl Case {
         })
         .await;
     }
+}
+
+/// A cluster of which these folders are small disks, and whose reserves are small. Nothing runs yet.
+pub(crate) async fn on_small_disks(folders: &[&str]) -> (Cluster, Vec<SmallDisk>) {
+    const RESERVE_BYTES: &str = "HOLDFAST_DISK_RESERVE_BYTES";
+    let plan = Plan::new(PROGRAM).agents(&AGENTS);
+    let plan = plan.coordinator_environment(RESERVE_BYTES, RESERVE).agent_environment(RESERVE_BYTES, RESERVE);
+    let cluster = plan.prepare().await;
+    let disks = folders.iter().map(|folder| SmallDisk::at(&cluster.folder().join(folder))).collect();
+    (cluster, disks)
 }
 
 /// Terminal, or waiting for a decision.

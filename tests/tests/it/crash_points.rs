@@ -19,7 +19,7 @@ const PASSES: u32 = 5;
 
 /// What goes on while the process dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Scene {
+pub(crate) enum Scene {
     /// A deployment from its submission to its end.
     MainJob,
     /// A deployment that is asked to stop while it runs.
@@ -156,7 +156,7 @@ async fn agent_case(mut case: Case, point: AgentPoint, scene: Scene, wanted: Dep
 }
 
 /// Plays a scene to its end. Gives the first state that no timer changes, before anybody decides.
-async fn play(case: &mut Case, scene: Scene) -> DeploymentState {
+pub(crate) async fn play(case: &mut Case, scene: Scene) -> DeploymentState {
     let label = match scene {
         Scene::MainJob => main_job(case).await,
         Scene::Cancel => cancel(case).await,

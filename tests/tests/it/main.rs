@@ -10,6 +10,7 @@ mod crash_case;
 mod crash_points;
 mod durability;
 mod frames;
+mod full;
 mod guarantees;
 mod harness;
 mod health;

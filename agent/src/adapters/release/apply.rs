@@ -93,7 +93,8 @@ fn flip(root: &Root, spec: &ApplySpec, archive: &mut Archive) -> Result<(), Erro
         state: State::Preparing,
     };
     let _alive = ledger::begin(root, &record)?;
-    unpack(root, &name, archive)?;
+    // Half a release would keep the room that the next attempt needs.
+    unpack(root, &name, archive).inspect_err(|_| retain::discard(root, &name))?;
     slots::open(root, spec.fence, &Root::link_to(&name))?;
     slots::flip(root, spec.fence)?;
     root.sync()?;

@@ -36,6 +36,13 @@ pub(super) fn retire(root: &Root, fence: Fence, keep: u32) -> Result<(), Error> 
     empty_trash(root)
 }
 
+/// Removes what was unpacked of a release that never can be current, as far as that goes.
+pub(super) fn discard(root: &Root, name: &ReleaseName) {
+    let (from, to) = (root.releases().join(name.to_string()), root.trash().join(name.to_string()));
+    let _what_stays_is_retired_later = fs::rename(from, to).map_err(io_at("retire", &root.trash()));
+    let _the_same = empty_trash(root);
+}
+
 fn kept(root: &Root, fence: Fence, keep: u32) -> Result<Vec<ReleaseName>, Error> {
     let mut kept = Vec::new();
     let wanted = usize::try_from(keep.max(1)).unwrap_or(usize::MAX);

@@ -16,10 +16,11 @@ use super::super::launch::{Body, Launch, armed_here};
 use super::super::process::{self, Process};
 use super::super::record::{ExitRecord, StopRequest, Written};
 use super::super::wait::{self, Arrivals};
-use super::output::{self, Copy};
+use super::output::Copy;
+use super::{SIGNALLED, Spares};
 use crate::boottime::wall_now;
 use crate::crash::{self, CrashPoint};
-use crate::durable;
+use crate::durable::Spare;
 use crate::internal::{INTERNAL, name};
 use crate::places::StepFolder;
 
@@ -28,14 +29,14 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 const REAP_EVERY: Duration = Duration::from_secs(1);
 
 /// Runs it to its end and writes the exit record.
-pub(super) fn run(folder: &StepFolder, launch: &Launch) -> io::Result<()> {
-    let opened = output::open(&folder.stdout()).and_then(|stdout| Ok((stdout, output::open(&folder.stderr())?)));
-    let record = match opened.and_then(|files| Ok((spawn(launch)?, files))) {
-        Ok((child, files)) => watch(folder, launch, child, files)?,
+pub(super) fn run(folder: &StepFolder, launch: &Launch, spares: Spares) -> io::Result<()> {
+    let Spares { exit, signalled, stdout, stderr } = spares;
+    let record = match spawn(launch) {
+        Ok(child) => watch(folder, launch, child, (stdout, stderr), signalled)?,
         Err(error) => not_spawned(launch, &error),
     };
     crash::point(CrashPoint::BeforeExitRecord);
-    durable::replace(&folder.exit(), &serde_json::to_vec(&record).expect("plain data serializes"))
+    exit.replace(&folder.exit(), &serde_json::to_vec(&record).expect("plain data serializes"))
 }
 
 fn spawn(launch: &Launch) -> io::Result<Child> {
@@ -82,11 +83,17 @@ fn not_spawned(launch: &Launch, error: &io::Error) -> ExitRecord {
     }
 }
 
-fn watch(folder: &StepFolder, launch: &Launch, mut child: Child, files: (File, File)) -> io::Result<ExitRecord> {
+fn watch(
+    folder: &StepFolder,
+    launch: &Launch,
+    mut child: Child,
+    files: (File, File),
+    signalled: Spare,
+) -> io::Result<ExitRecord> {
     crash::point(CrashPoint::AfterBodySpawn);
     let stdout = Copy::start(child.stdout.take().expect("asked for"), files.0, launch.output_bytes)?;
     let stderr = Copy::start(child.stderr.take().expect("asked for"), files.1, launch.output_bytes)?;
-    let mut group = Group::led_by(&child)?;
+    let mut group = Group::led_by(&child, signalled)?;
     let status = group.wait_for_leader(folder)?;
     group.empty_if_stopped();
     let until = Instant::now() + Duration::from(launch.drain);
@@ -111,6 +118,7 @@ struct Group {
     leader: Pid,
     stop: Option<Stop>,
     killed: bool,
+    signalled: Option<Spare>,
 }
 
 struct Stop {
@@ -118,9 +126,9 @@ struct Stop {
 }
 
 impl Group {
-    fn led_by(child: &Child) -> io::Result<Self> {
+    fn led_by(child: &Child, signalled: Spare) -> io::Result<Self> {
         let leader = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
-        Ok(Self { leader, stop: None, killed: false })
+        Ok(Self { leader, stop: None, killed: false, signalled: Some(signalled) })
     }
 
     fn wait_for_leader(&mut self, folder: &StepFolder) -> io::Result<WaitIdStatus> {
@@ -159,7 +167,7 @@ impl Group {
         } else if let Ok(Some(request)) = StopRequest::read(folder) {
             self.signal(Signal::TERM);
             // For people only: that the request was acted on. The exit record tells it for good.
-            let _ = std::fs::write(folder.signalled(), b"SIGTERM");
+            let _ = self.signalled.take().map(|spare| spare.replace(&folder.signalled(), SIGNALLED));
             self.stop = Some(Stop { kill_at: Instant::now() + Duration::from(request.grace) });
         }
     }

@@ -21,20 +21,23 @@ use super::process::Process;
 use super::record::StartRecord;
 use crate::boottime::{BootId, BootTime, wall_now};
 use crate::crash::{self, CrashPoint};
-use crate::durable::{self, Published};
+use crate::durable::{self, Published, Spare};
 use crate::places::StepFolder;
 
 const LOCK_EVERY: Duration = Duration::from_millis(5);
+/// Room for an exit record. One with very many survivors may be longer.
+const EXIT_RECORD_BYTES: usize = 16 * 1024;
+const SIGNALLED: &[u8] = b"SIGTERM";
 
 /// Runs one step: the argument is its folder. The exit code tells nothing; the files do.
 #[must_use]
 pub fn shim_main(folder: &OsStr) -> ExitCode {
     let folder = StepFolder::at(folder.into());
     match begin(&folder) {
-        Ok((launch, _locks)) => {
+        Ok((launch, spares, _locks)) => {
             answer(&Answer::Started);
             crash::point(CrashPoint::AfterStartRecord);
-            let recorded = body::run(&folder, &launch);
+            let recorded = body::run(&folder, &launch, spares);
             crash::point(CrashPoint::AfterExitRecord);
             // Without a record the step reads as gone, exit unknown: the truth.
             if recorded.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -52,7 +55,21 @@ struct Locks {
     _start: File,
 }
 
-fn begin(folder: &StepFolder) -> Result<(Launch, Locks), Refusal> {
+/// What must be written also on a full disk.
+struct Spares {
+    exit: Spare,
+    signalled: Spare,
+    stdout: File,
+    stderr: File,
+}
+
+fn spares(folder: &StepFolder) -> io::Result<Spares> {
+    let exit = Spare::make(folder.spare_exit(), EXIT_RECORD_BYTES)?;
+    let signalled = Spare::make(folder.spare_signalled(), SIGNALLED.len())?;
+    Ok(Spares { exit, signalled, stdout: output::open(&folder.stdout())?, stderr: output::open(&folder.stderr())? })
+}
+
+fn begin(folder: &StepFolder) -> Result<(Launch, Spares, Locks), Refusal> {
     let launch = read_launch(folder).map_err(machinery("could not read what to launch"))?;
     setsid().map_err(io::Error::from).map_err(machinery("could not make a session"))?;
     set_child_subreaper(Some(getpid())).map_err(io::Error::from).map_err(machinery("could not adopt orphans"))?;
@@ -60,13 +77,14 @@ fn begin(folder: &StepFolder) -> Result<(Launch, Locks), Refusal> {
         StepEffect::Mutates => Some(lock_target(&launch)?),
         StepEffect::None => None,
     };
+    let spares = spares(folder).map_err(machinery("could not put aside room for the step's end"))?;
     crash::point(CrashPoint::BeforeStartRecord);
     if launch.not_after.is_some_and(|latest| BootTime::now() > latest) {
         return Err(Refusal::TooLate);
     }
     let record = start_record().map_err(machinery("could not read who we are"))?;
     match durable::publish(&folder.start(), &record.bytes()).map_err(machinery("could not make the start record"))? {
-        Published::First(start) => Ok((launch, Locks { _target: target, _start: start })),
+        Published::First(start) => Ok((launch, spares, Locks { _target: target, _start: start })),
         Published::Stood => Err(Refusal::HasStartRecord),
     }
 }

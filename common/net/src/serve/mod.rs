@@ -22,6 +22,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use rustix::io::Errno;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -29,6 +30,7 @@ use tokio_stream::Stream;
 use tonic::transport::Server;
 
 use crate::peer::PeerStream;
+use crate::room::Spare;
 use crate::tls::ServerTls;
 
 pub use announce::announce;
@@ -128,6 +130,7 @@ async fn accept<L: Listener>(
     ready: mpsc::Sender<PeerStream<L::Stream>>,
 ) {
     let mut handshakes = Newest::new(limit);
+    let mut spare = Spare::take();
     loop {
         let accepted = tokio::select! {
             () = ready.closed() => return,
@@ -135,6 +138,13 @@ async fn accept<L: Listener>(
         };
         match accepted {
             Ok((stream, address)) => handshakes.start(shake(tls.clone(), stream, address, ready.clone())),
+            Err(error) if is_out_of_descriptors(&error) => {
+                // Whoever waits hears at once that nobody will answer, and the sessions that are there go on.
+                drop(spare.lend(tokio::time::timeout(PAUSE, listener.accept())).await);
+                tracing::debug!(%error, "a connection was turned away");
+                tokio::time::sleep(PAUSE).await;
+                spare.renew();
+            }
             Err(error) => survive(&error).await,
         }
     }
@@ -154,13 +164,19 @@ where
     }
 }
 
+/// After an error that is not over with its connection.
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// Errors of one connection are over with it. All others (no descriptors, no memory) need a pause, not an end.
 pub(crate) async fn survive(error: &io::Error) {
-    const PAUSE: Duration = Duration::from_millis(100);
     if !of_one_connection(error.kind()) {
         tracing::warn!(%error, "could not accept a connection, trying again");
         tokio::time::sleep(PAUSE).await;
     }
+}
+
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
 fn of_one_connection(kind: io::ErrorKind) -> bool {

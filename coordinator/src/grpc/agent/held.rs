@@ -3,6 +3,8 @@
 //! A journal's word is evidence. The core files it where it tells something: about an attempt that nobody knows the end
 //! of, and not twice. The agent is told which of its attempts are over.
 
+use std::time::Duration;
+
 use holdfast_common::claim::Claim;
 use holdfast_common::id::TargetName;
 use holdfast_common::recovery::Runner;
@@ -14,6 +16,10 @@ use holdfast_proto::v1::connect_response::Message;
 
 use super::session::Session;
 use crate::driver::Asked;
+
+/// How long a session waits for one word to be filed: without room on the disk it waits with the driver, and goes on to be
+/// filed.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Files what the agent's journal says of its attempts, and tells the agent which of them are over.
 pub(super) async fn answer(session: &mut Session, held: &[Held]) {
@@ -45,7 +51,8 @@ async fn file(session: &mut Session, target: TargetName, held: &Held) -> bool {
         runner: runner(held.state),
         detail: detail(held),
     };
-    if let Err(error) = session.shared.driver.ask(target.clone(), spoke).await {
+    let filed = session.shared.driver.ask(target.clone(), spoke);
+    if let Ok(Err(error)) = tokio::time::timeout(PATIENCE, filed).await {
         tracing::warn!(agent = %session.speaker.agent, %error, "could not file a journal's word");
     }
     let state = session.shared.driver.state(target).await;

@@ -137,10 +137,14 @@ async fn renew(session: &mut Session, claim: Claim, beat: &Arc<Beat>) -> Result<
     };
     let (beat, agent) = (beat.clone(), session.speaker.agent.clone());
     let asked = Asked::Heard { speaker: session.speaker.clone(), claim };
-    let then = move |told| match understood(&agent, told) {
-        Ok(Some(Answer::Renewed { ttl, .. })) => beat.note(claim, Some(ttl)),
-        Ok(Some(_) | None) => beat.note(claim, None),
-        Err(end) => beat.outgoing.bye(end.code, &end.detail),
+    let then = move |told| match told {
+        // A sign of life that can't be written is neither a renewal nor an end.
+        Err(driver::Error::NoRoom(_)) => {}
+        told => match understood(&agent, told) {
+            Ok(Some(Answer::Renewed { ttl, .. })) => beat.note(claim, Some(ttl)),
+            Ok(Some(_) | None) => beat.note(claim, None),
+            Err(end) => beat.outgoing.bye(end.code, &end.detail),
+        },
     };
     let (driver, gathered) = (&session.shared.driver, &mut session.gathered);
     driver.gather(gathered, target, asked, then).await.map_err(|error| end_of(&error))
@@ -148,11 +152,21 @@ async fn renew(session: &mut Session, claim: Claim, beat: &Arc<Beat>) -> Result<
 
 /// Any message under a claim is a sign of life. What it is worth, the core says.
 async fn sign_of_life(session: &mut Session, target: &TargetName, claim: Claim) -> Result<(), End> {
-    if session.signs.due(claim.attempt) {
-        let asked = Asked::Heard { speaker: session.speaker.clone(), claim };
-        queue(session, target.clone(), asked, |_, _| Ok(())).await?;
+    if !session.signs.due(claim.attempt) {
+        return Ok(());
     }
-    Ok(())
+    let asked = Asked::Heard { speaker: session.speaker.clone(), claim };
+    let (way, room) = (Way::of(session), room(session).await?);
+    let then = move |told| {
+        match told {
+            // What can't be written is said again anyway.
+            Err(driver::Error::NoRoom(_)) => {}
+            told => drop(understood(&way.agent, told).map_err(|end| way.outgoing.bye(end.code, &end.detail))),
+        }
+        drop(room);
+    };
+    let (driver, gathered) = (&session.shared.driver, &mut session.gathered);
+    driver.gather(gathered, target.clone(), asked, then).await.map_err(|error| end_of(&error))
 }
 
 async fn offer_answer(session: &mut Session, answer: v1::OfferAnswer) -> Result<Next, End> {
@@ -225,8 +239,7 @@ async fn report_answer(session: &mut Session, report: v1::Report) -> Result<Next
     bounded("report.detail", detail_of(&report), session)?;
     let sequence = report.sequence;
     let Some(target) = session.shared.driver.target_of(claim.deployment).await else {
-        let disposition = orphan(session, claim, report).await?;
-        say_disposition(&Way::of(session), claim, sequence, disposition);
+        orphan(session, claim, report).await?;
         return Ok(Next::GoOn);
     };
     sign_of_life(session, &target, claim).await?;
@@ -251,10 +264,21 @@ fn say_disposition(way: &Way, claim: Claim, sequence: ReportSequence, dispositio
     way.outgoing.send(Message::Disposition(disposition_to_wire(sequence, told)));
 }
 
-async fn orphan(session: &mut Session, claim: Claim, report: Report) -> Result<Disposition, End> {
-    let shared = &session.shared;
-    let filed = shared.driver.file_orphan(session.speaker.clone(), claim, report).await;
-    filed.map_err(|error| end_of(&error))
+/// A session does not stand still while it is recorded: without room on the disk that can take long.
+async fn orphan(session: &mut Session, claim: Claim, report: Report) -> Result<(), End> {
+    let (way, room, sequence) = (Way::of(session), room(session).await?, report.sequence);
+    let (driver, speaker) = (session.shared.driver.clone(), session.speaker.clone());
+    tokio::spawn(async move {
+        match driver.file_orphan(speaker, claim, report).await {
+            Ok(disposition) => say_disposition(&way, claim, sequence, disposition),
+            Err(error) => {
+                let end = end_of(&error);
+                way.outgoing.bye(end.code, &end.detail);
+            }
+        }
+        drop(room);
+    });
+    Ok(())
 }
 
 /// What exists but is another's is told like what does not exist. The record keeps the difference.
@@ -367,19 +391,10 @@ fn understood(agent: &AgentName, told: Result<Told, driver::Error>) -> Result<Op
             | driver::Error::ResourceTaken(_)
             | driver::Error::Store(_)
             | driver::Error::Contradiction(_)
+            | driver::Error::NoRoom(_)
             | driver::Error::Stopped),
         ) => Err(end_of(&error)),
     }
-}
-
-pub(super) fn end_of(error: &driver::Error) -> End {
-    tracing::warn!(%error, "an agent's message could not be answered");
-    End::new(error.code(), error.code().title())
-}
-
-fn no_answer_of_ours(answer: &Answer) -> End {
-    tracing::error!(?answer, "the core gave an answer of another kind");
-    End::new(Code::Internal, Code::Internal.title())
 }
 
 fn audit(way: &Way, what: &str, claim: Claim, why: &str) {
@@ -390,6 +405,16 @@ fn audit(way: &Way, what: &str, claim: Claim, why: &str) {
         format!("{what} for attempt {} of {} under fence {}", claim.attempt, claim.deployment, claim.fence),
         why.to_owned(),
     );
+}
+
+pub(super) fn end_of(error: &driver::Error) -> End {
+    tracing::warn!(%error, "an agent's message could not be answered");
+    End::new(error.code(), error.code().title())
+}
+
+fn no_answer_of_ours(answer: &Answer) -> End {
+    tracing::error!(?answer, "the core gave an answer of another kind");
+    End::new(Code::Internal, Code::Internal.title())
 }
 
 #[cfg(test)]

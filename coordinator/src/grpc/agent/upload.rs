@@ -17,6 +17,7 @@ use crate::driver::Asked;
 use crate::grpc::shared::Shared;
 use crate::grpc::status;
 use crate::logs::{Channel, Chunk, HostEnd, Stream};
+use crate::room::is_no_room;
 
 /// Pairs of claim and step that a stream remembers to be its agent's own.
 const MAX_CHECKED: usize = 1024;
@@ -65,6 +66,11 @@ impl Upload {
         let (claim, stream, chunk) = read(request).map_err(|why| status::invalid(&why))?;
         self.check(claim, &stream.step).await?;
         self.sign_of_life(claim).await;
+        // An output stays in its files on the agent's host until there is room for it here.
+        tokio::select! {
+            () = self.shared.room_for_more() => {}
+            () = self.shared.stop.cancelled() => return Err(status::plain(Code::NotServing, Code::NotServing.title())),
+        }
         let logs = self.shared.logs.clone();
         let (kept, now) = (stream.clone(), self.shared.now());
         let taken = tokio::task::spawn_blocking(move || logs.take(claim.deployment, &kept, &chunk, now))
@@ -138,7 +144,12 @@ fn channel_to_wire(channel: Channel) -> v1::LogStream {
     }
 }
 
-fn failed(error: &dyn std::error::Error) -> Status {
+/// No room: the stream ends, and the agent comes again with the same bytes. What was written of them is a prefix.
+fn failed(error: &(dyn std::error::Error + 'static)) -> Status {
+    let no_room = error.source().and_then(|source| source.downcast_ref()).is_some_and(is_no_room);
+    if no_room {
+        return status::plain(Code::DiskFull, Code::DiskFull.title());
+    }
     tracing::error!(%error, "could not keep an output");
     status::plain(Code::StoreFailed, "the output could not be stored")
 }

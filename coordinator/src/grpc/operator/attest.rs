@@ -16,7 +16,9 @@ use tonic::Status;
 use super::find::Naming;
 use super::{Call, find};
 use crate::driver::Asked;
+use crate::grpc::shared::Shared;
 use crate::grpc::{refused, status, view};
+use crate::room::is_no_room;
 
 pub(super) async fn attest(call: Call<'_, v1::AttestRequest>) -> Result<v1::AttestResponse, Status> {
     let Call { shared, by, asked } = call;
@@ -29,7 +31,7 @@ pub(super) async fn attest(call: Call<'_, v1::AttestRequest>) -> Result<v1::Atte
     find::confirmed(&row.target, &asked.confirm)?;
     let attachment = match asked.attachment {
         none if none.is_empty() => None,
-        bytes => Some(kept(shared.attachments.clone(), bytes).await?),
+        bytes => Some(kept(shared, bytes).await?),
     };
     let attestation = Attestation { runner, target, observed, how, attachment };
     let id = row.record.id;
@@ -47,7 +49,8 @@ pub(super) async fn attest(call: Call<'_, v1::AttestRequest>) -> Result<v1::Atte
 }
 
 /// Keeps the file by its hash, durably, before anything on record names it. Answers the hash.
-async fn kept(folder: std::path::PathBuf, bytes: Vec<u8>) -> Result<String, Status> {
+async fn kept(shared: &Shared, bytes: Vec<u8>) -> Result<String, Status> {
+    let (folder, room) = (shared.attachments.clone(), *shared.room.borrow());
     let written = tokio::task::spawn_blocking(move || {
         let hash = hex(&Sha256::digest(&bytes));
         write(&folder, &hash, &bytes).map(|()| hash)
@@ -56,7 +59,10 @@ async fn kept(folder: std::path::PathBuf, bytes: Vec<u8>) -> Result<String, Stat
         tracing::error!(%error, "could not keep an attached file");
         status::plain(Code::StoreFailed, "the attached file could not be stored")
     };
-    written.await.map_err(|error| failed(&error))?.map_err(|error| failed(&error))
+    written
+        .await
+        .map_err(|error| failed(&error))?
+        .map_err(|error| if is_no_room(&error) { status::of(&refused::no_room(room)) } else { failed(&error) })
 }
 
 fn write(folder: &Path, hash: &str, bytes: &[u8]) -> io::Result<()> {

@@ -7,7 +7,7 @@ use holdfast_common::id::{DeploymentId, DeploymentLabel, TargetName};
 use holdfast_common::problem::Problem;
 use holdfast_common::text::bounded;
 use holdfast_coordinator_core::TargetState;
-use holdfast_coordinator_core::state::{Deployment, EventSequence};
+use holdfast_coordinator_core::state::{Deployment, DeploymentState, EventSequence};
 use holdfast_proto::convert::parsed;
 use holdfast_proto::v1;
 use tonic::Status;
@@ -109,7 +109,27 @@ pub(super) async fn shown(shared: &Shared, row: DeploymentRow) -> v1::Deployment
     let state = shared.driver.state(row.target.clone()).await;
     let sequence = state.as_ref().map_or(EventSequence(0), |state| state.sequence);
     let record = live(state.as_deref(), row.record.id).unwrap_or(&row.record);
-    view::deployment::whole(&row.target, record, sequence, &|agent| shared.silence(agent))
+    let mut whole = view::deployment::whole(&row.target, record, sequence, &|agent| shared.silence(agent));
+    let is_next = state.as_ref().and_then(|state| Some(state.current.as_ref()?.id)) == Some(record.id);
+    if let (true, Some(why)) = (is_next && record.live().is_none(), no_room(shared, record)) {
+        whole.waiting = why;
+    }
+    whole
+}
+
+/// Why nobody gets it now, where that is the coordinator's own disk. It is on no record: there is no room for one.
+fn no_room(shared: &Shared, deployment: &Deployment) -> Option<String> {
+    let lack = shared.room.borrow().lack()?;
+    match deployment.state {
+        DeploymentState::Queued | DeploymentState::Active => {
+            Some(format!("the coordinator's disk has no room for new work: {lack}"))
+        }
+        DeploymentState::Uncertain
+        | DeploymentState::Held
+        | DeploymentState::Succeeded
+        | DeploymentState::Failed
+        | DeploymentState::Cancelled => None,
+    }
 }
 
 /// The deployment as it stands in that state of its target, if it is current or waits there.

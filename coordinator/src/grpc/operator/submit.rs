@@ -30,6 +30,7 @@ pub(super) async fn submit(call: Call<'_, v1::SubmitRequest>) -> Result<v1::Subm
         return Ok(v1::SubmitResponse { deployment: Some(find::shown_by_id(shared, id).await?), existed: true });
     }
     let declared = declared.ok_or_else(|| status::of(&refused::no_such_target(target.as_str())))?;
+    refused::without_descriptors(shared)?;
     let spec =
         file.resolve(&inputs, instead.as_ref(), &declared).map_err(|errors| status::bad_file(&errors, "FILE"))?;
     archives::present(shared, &spec.steps).await?;

@@ -13,6 +13,7 @@ pub(super) async fn apply(call: Call<'_, v1::ApplyTargetRequest>) -> Result<v1::
     let Call { shared, by, asked } = call;
     let spec = TargetFile::parse(&asked.file).map_err(|errors| status::bad_file(&errors, "FILE"))?;
     let name = spec.name.clone();
+    refused::without_descriptors(shared)?;
     match shared.driver.ask(name.clone(), Asked::Declare { spec, by: by.name }).await {
         Ok(_told) => Ok(v1::ApplyTargetResponse { target: Some(shown(shared, name).await?) }),
         Err(error) => Err(refused::by_driver(shared, &name, error).await),

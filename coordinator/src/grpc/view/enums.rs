@@ -113,7 +113,8 @@ pub(super) fn decline_words(reason: DeclineReason) -> &'static str {
         DeclineReason::UnknownTarget => "it does not serve this target, resource or adapter",
         DeclineReason::FenceRegression => "the fence is not above the highest it has seen",
         DeclineReason::HostPolicy => "its host's policy forbids it",
-        DeclineReason::Draining => "it is draining or has no room",
+        DeclineReason::Draining => "it is draining",
+        DeclineReason::NoRoom => "its host has no room: the disk is nearly full, or no descriptors are left",
     }
 }
 

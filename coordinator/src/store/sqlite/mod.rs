@@ -33,9 +33,14 @@ pub use transaction::SqliteTransaction;
 
 /// Pages of the write-ahead log, 4 KiB each, after which it is copied into the database.
 const WAL_PAGES: i64 = 4000;
+/// Bytes of the log that are kept when it begins anew.
+const LOG_KEPT_BYTES: i64 = 16 * 1024 * 1024;
 
 /// Connections for reading that are kept open.
 const READERS: usize = 4;
+
+/// How long the writer waits for a tool that writes beside it.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The writer's side of one file.
 pub struct SqliteStore {
@@ -52,6 +57,8 @@ impl SqliteStore {
         let lock = lock(path)?;
         let mut store = Self::open_beside(path, new_id, at)?;
         store._lock = Some(lock);
+        store.reader.warm().map_err(open_error(path))?;
+        hold_index(path);
         Ok(store)
     }
 
@@ -93,6 +100,23 @@ impl Store for SqliteStore {
     fn reader(&self) -> Reader {
         self.reader.clone()
     }
+
+    fn make_room(&mut self) -> Result<(), Error> {
+        use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked, DiskFull};
+        // It would wait for readers as long as for a writer.
+        let moved = self
+            .connection
+            .busy_timeout(Duration::ZERO)
+            .and_then(|()| self.connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| row.get::<_, i64>(0)));
+        self.connection.busy_timeout(BUSY_TIMEOUT).map_err(failed("set up the store"))?;
+        match moved {
+            Ok(_busy) => Ok(()),
+            Err(error) => match error.sqlite_error_code() {
+                Some(DatabaseBusy | DatabaseLocked | DiskFull) => Ok(()),
+                Some(_) | None => Err(failed("move the log into the store")(error)),
+            },
+        }
+    }
 }
 
 /// Without this SQLite may plan a statement anew for each value that is bound to it.
@@ -101,17 +125,40 @@ fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 fn set_up(connection: &Connection) -> rusqlite::Result<()> {
-    connection.busy_timeout(Duration::from_secs(10))?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0))?;
     let synchronous = if bugs::on(Bug::SynchronousOff) { "OFF" } else { "FULL" };
     connection.pragma_update(None, "synchronous", synchronous)?;
     connection.pragma_update(None, "foreign_keys", true)?;
+    // No temporary file stands between a result and its record.
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    // A log that a long read made grow gives its room back when it begins anew.
+    connection.pragma_update(None, "journal_size_limit", LOG_KEPT_BYTES)?;
     connection.pragma_update(None, "trusted_schema", false)?;
     // The log is copied into the database between commits: seldom, since each time waits for the disk twice.
     connection.pragma_update(None, "wal_autocheckpoint", WAL_PAGES)?;
     keep_plans(connection)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(())
+}
+
+/// The log's index grows after a commit is on disk already: a disk that is full at that moment would leave a commit that nobody
+/// can vouch for. So it gets its room ahead, enough for 32 times the log that is kept.
+///
+/// The handle is never closed: closing any handle of that file would drop SQLite's locks on it.
+fn hold_index(path: &Path) {
+    const BYTES: u64 = 1024 * 1024;
+    let mut index = path.as_os_str().to_owned();
+    index.push("-shm");
+    match OpenOptions::new().write(true).open(PathBuf::from(index)) {
+        Ok(file) => {
+            if let Err(error) = holdfast_net::room::allocate(&file, BYTES) {
+                tracing::warn!(%error, "the log's index has no room put aside");
+            }
+            std::mem::forget(file);
+        }
+        Err(error) => tracing::warn!(%error, "the log's index has no room put aside"),
+    }
 }
 
 /// A lock of its own file: closing any handle of the database file itself would drop SQLite's locks on it.
@@ -154,6 +201,7 @@ fn unreadable(path: &Path, source: Error) -> Error {
         | Error::InUse { .. }
         | Error::Foreign { .. }
         | Error::Migration { .. }
+        | Error::NoRoom { .. }
         | Error::Wall { .. }
         | Error::Moved { .. }
         | Error::Damaged { .. } => None,
@@ -162,8 +210,10 @@ fn unreadable(path: &Path, source: Error) -> Error {
     if not_a_database { Error::Foreign { path: path.to_owned() } } else { source }
 }
 
-/// A constraint is the second wall and a value of another type is damage; whatever else SQLite says is a failure after
-/// which nobody knows what is on disk.
+/// A constraint is the second wall and a value of another type is damage. `SQLITE_FULL` comes from a write that the system
+/// refused, before the sync that would make a commit of it: SQLite rolls back, and so may we. It says that a sync failed, or
+/// that the log's index could not grow after one, with other codes. Whatever else SQLite says is a failure after which nobody
+/// knows what is on disk.
 fn failed(doing: &'static str) -> impl Fn(rusqlite::Error) -> Error {
     move |source| {
         if let rusqlite::Error::SqliteFailure(code, message) = &source
@@ -176,6 +226,9 @@ fn failed(doing: &'static str) -> impl Fn(rusqlite::Error) -> Error {
         | rusqlite::Error::IntegralValueOutOfRange(..) = &source
         {
             return Error::damaged(format!("could not {doing}"), source);
+        }
+        if source.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull) {
+            return Error::NoRoom { doing, source: source.into() };
         }
         Error::Failed { doing, source: source.into() }
     }

@@ -45,6 +45,17 @@ impl Reader {
         }
     }
 
+    /// Opens the connections that are kept, so that there are some when no descriptor is left.
+    pub(super) fn warm(&self) -> rusqlite::Result<()> {
+        let fresh = (0..self.pool.keep).map(|_| open(&self.pool.path)).collect::<Result<Vec<_>, _>>()?;
+        for connection in &fresh {
+            // The files are opened by the first read.
+            connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))?;
+        }
+        *self.pool.idle.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
+        Ok(())
+    }
+
     /// Does a piece of reading on a thread that may block.
     pub async fn run<R: Send + 'static>(
         &self,
@@ -261,6 +272,7 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(Duration::from_secs(10))?;
     connection.pragma_update(None, "query_only", true)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "trusted_schema", false)?;
     super::keep_plans(&connection)?;
     connection.set_prepared_statement_cache_capacity(32);

@@ -196,6 +196,6 @@ impl Transaction for SqliteTransaction<'_> {
     }
 
     fn commit(self) -> Result<(), Error> {
-        self.tx.commit().map_err(|source| Error::Failed { doing: "commit", source: source.into() })
+        self.tx.commit().map_err(failed("commit"))
     }
 }
