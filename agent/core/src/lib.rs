@@ -9,6 +9,7 @@
 //! | [`work`] | what the agent knows of one attempt, and its table of phases |
 //! | [`offer`] | whether an offered attempt is taken |
 //! | [`decide`] | what follows for one attempt from one input |
+//! | [`health`] | when a health check has held, and when it has not |
 //! | [`outcome`] | how the end of a step is told, from its exit and a look at its resource |
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -16,6 +17,7 @@
 
 pub mod bugs;
 pub mod decide;
+pub mod health;
 pub mod offer;
 pub mod outcome;
 pub mod work;

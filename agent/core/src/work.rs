@@ -112,6 +112,8 @@ pub struct Work {
     pub lease: LeaseCount,
     /// The live session, where there is one.
     pub session: Option<SessionId>,
+    /// Until when a step without effect, found running after a restart, may go on without a count of the lease.
+    pub grace: Option<Boot>,
 }
 
 impl Work {
@@ -126,6 +128,7 @@ impl Work {
             stop: Stop::NotAsked,
             lease,
             session,
+            grace: None,
         };
         work.skip_carried();
         work
@@ -163,6 +166,11 @@ impl Work {
             LeaseCount::Until(until) => now < until,
             LeaseCount::NotLive | LeaseCount::Superseded => false,
         }
+    }
+
+    /// Only while nothing was heard of the lease in this life.
+    pub(crate) fn has_grace(&self, now: Boot) -> bool {
+        self.lease == LeaseCount::NotLive && self.grace.is_some_and(|until| now < until)
     }
 
     /// Whether the step at hand puts an archive in place that nobody has looked at.

@@ -43,6 +43,14 @@ pub use survey::Known;
 use launch::Answer;
 use record::StartRecord;
 
+/// Kills everything below this process, until nothing is found there: what forks while it is listed is found the next time.
+pub(crate) fn empty_below_this_process() -> io::Result<()> {
+    while survey::kill_below(rustix::process::getpid())? > 0 {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Ok(())
+}
+
 /// Why a step was not seen to start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -1,6 +1,6 @@
 //! What the schema has and this version can't honour: recognised, checked for unknown keys, and refused.
 //!
-//! To ignore one of these would be a lie: success without its `verify` is no success.
+//! To ignore one of these would be a lie: a release without the approval that it asked for is not what was asked for.
 
 use crate::code::Code;
 use crate::file::reader::{Item, Reader};
@@ -45,25 +45,6 @@ pub(super) fn queue(reader: &mut Reader, item: Option<Item<'_>>) {
     let Some(item) = item else { return };
     if reader.choice(&item, &[("fifo", true), ("latest", false)]) == Some(false) {
         reader.not_supported(&item, "the queue \"latest\"");
-    }
-}
-
-/// `[[verify]]`.
-pub(super) fn verify(reader: &mut Reader, item: Option<Item<'_>>) {
-    let Some(list) = item else { return };
-    let Some(checks) = reader.list(&list, 0..=100) else { return };
-    for check in &checks {
-        let Some(fields) = reader.table(check, &["http", "for", "timeout"]) else { continue };
-        if let Some(http) = fields.get("http")
-            && let Some(http) = reader.table(&http, &["url", "expect_status"])
-        {
-            http.get("url").and_then(|url| reader.text(&url).map(|_| ()));
-            http.get("expect_status").and_then(|status| reader.integer(&status, 100..=599));
-        }
-        for key in ["for", "timeout"] {
-            fields.get(key).and_then(|span| reader.duration(&span, Millis(0)..=DAY));
-        }
-        reader.not_supported(check, "health verification");
     }
 }
 

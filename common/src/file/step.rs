@@ -181,7 +181,7 @@ fn work(
 
 impl Reader {
     /// A template whose value has a rule. Where it has no gap the rule is asked at once.
-    fn ruled_template(
+    pub(super) fn ruled_template(
         &mut self,
         item: &Item<'_>,
         inputs: &BTreeSet<String>,
@@ -192,7 +192,7 @@ impl Reader {
         Some(template)
     }
 
-    fn rule(&mut self, template: &Template, rule: fn(&str) -> Result<(), Complaint>) -> Option<()> {
+    pub(super) fn rule(&mut self, template: &Template, rule: fn(&str) -> Result<(), Complaint>) -> Option<()> {
         match template.literal().map(|text| rule(&text)) {
             None | Some(Ok(())) => Some(()),
             Some(Err(complaint)) => {

@@ -28,8 +28,18 @@ pub fn due(state: &TargetState, now: Now) -> Vec<Effect> {
 /// lapses, a deadline that passes, a delay that is over. An instant that has passed already is due at once.
 #[must_use]
 pub fn next_wakeup(state: &TargetState, now: Now) -> Option<Serving> {
-    let deployment = state.current.as_ref()?;
-    let Some(attempt) = deployment.live() else { return deployment.not_before };
+    let all = state.current.iter().chain(&state.queue);
+    let queue = all.filter(|deployment| deployment.is_in_queue()).filter_map(|deployment| deployment.queue_deadline);
+    let whole = state.current.iter().filter(|deployment| !deployment.over_deadline);
+    let deadline = whole.filter_map(|deployment| deployment.deadline);
+    let attempt = state.current.as_ref().and_then(|deployment| match deployment.live() {
+        None => deployment.not_before,
+        Some(attempt) => of_attempt(attempt, now),
+    });
+    queue.chain(deadline).chain(attempt).min()
+}
+
+fn of_attempt(attempt: &Attempt, now: Now) -> Option<Serving> {
     let lapse = attempt.lease.as_ref().map(|lease| lease::lapses_at(lease, now.lease_margin));
     let deadlines = attempt.steps.iter().filter(|step| runs(step.state) && !step.over_deadline);
     deadlines.filter_map(|step| step.deadline).chain(lapse).min()
@@ -47,7 +57,9 @@ pub(crate) fn runs(state: StepState) -> bool {
 pub(crate) fn is_assignable(deployment: &Deployment, now: Now) -> bool {
     let state = matches!(deployment.state, DeploymentState::Queued | DeploymentState::Active);
     let delayed = deployment.not_before.is_some_and(|instant| now.serving < instant);
-    state && deployment.live().is_none() && deployment.cancel.is_none() && !delayed
+    let passed = |deadline: Option<Serving>| deadline.is_some_and(|instant| instant <= now.serving);
+    let late = passed(deployment.deadline) || passed(deployment.queue_deadline);
+    state && deployment.live().is_none() && deployment.cancel.is_none() && !delayed && !late
 }
 
 fn assignment(deployment: &Deployment, now: Now) -> Option<Effect> {

@@ -27,18 +27,30 @@ pub(crate) struct End {
     pub(crate) state: DeploymentState,
     pub(crate) because: String,
     pub(crate) by_decision: bool,
+    /// Every change was applied, and a check after them failed.
+    pub(crate) not_healthy: bool,
 }
 
 impl End {
     pub(crate) fn observed(state: DeploymentState, because: impl Into<String>) -> Self {
-        Self { state, because: because.into(), by_decision: false }
+        Self { state, because: because.into(), by_decision: false, not_healthy: false }
+    }
+
+    pub(crate) fn decided(state: DeploymentState, because: String) -> Self {
+        Self { state, because, by_decision: true, not_healthy: false }
+    }
+
+    pub(crate) fn not_healthy(because: String) -> Self {
+        Self { state: DeploymentState::Failed, because, by_decision: false, not_healthy: true }
     }
 }
 
 /// Ends a deployment: what it left at its resources, its end, and the next one's turn.
 pub(crate) fn end(draft: &mut Draft<'_>, id: DeploymentId, end: End) {
     let Some(deployment) = draft.state().deployment(id) else { return };
-    let too_late = end.state == DeploymentState::Succeeded && deployment.cancel.is_some();
+    let succeeded = end.state == DeploymentState::Succeeded;
+    let too_late = succeeded && deployment.cancel.is_some();
+    let passed = deployment.deadline.is_some_and(|deadline| deadline <= draft.now.serving);
     let state = if too_late && bugs::on(Bug::CancelWins) { DeploymentState::Cancelled } else { end.state };
     let ended = Ended {
         at: draft.now.wall,
@@ -46,6 +58,8 @@ pub(crate) fn end(draft: &mut Draft<'_>, id: DeploymentId, end: End) {
         because: end.because,
         never_mutated: fate::never_mutated(deployment),
         cancel_too_late: too_late,
+        after_deadline: succeeded && (passed || deployment.any_over_deadline()),
+        not_healthy: end.not_healthy,
     };
     for (resource, knowledge) in fate::aftermath(draft.state(), deployment, draft.now.wall) {
         draft.record(Event::RevisionRecorded { resource, knowledge });
@@ -70,7 +84,9 @@ pub(crate) fn next_turn(draft: &mut Draft<'_>) {
             let because = explain::pin_differs(&pin);
             let never_mutated = fate::never_mutated(head);
             let at = draft.now.wall;
-            let ended = Ended { at, by_decision: false, because, never_mutated, cancel_too_late: false };
+            let (cancel_too_late, after_deadline, not_healthy) = (false, false, false);
+            let by_decision = false;
+            let ended = Ended { at, by_decision, because, never_mutated, cancel_too_late, after_deadline, not_healthy };
             draft.record(Event::DeploymentEnded { deployment: id, state: DeploymentState::Failed, ended });
             continue;
         }

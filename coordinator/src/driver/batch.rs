@@ -93,6 +93,7 @@ fn points(event: &Event) -> Option<(CrashPoint, CrashPoint)> {
         | Event::OfferDeclined { .. }
         | Event::AttemptEnded { .. }
         | Event::DeadlinePassed { .. }
+        | Event::DeploymentDeadlinePassed { .. }
         | Event::DeploymentMoved { .. }
         | Event::DeploymentEnded { .. }
         | Event::RevisionRecorded { .. } => None,

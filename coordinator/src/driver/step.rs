@@ -330,7 +330,9 @@ impl Inner {
                     break;
                 };
                 target.sent.insert(effect);
-                let candidates = self.sessions.candidates(&target.state.spec);
+                let steps = target.state.current.iter().flat_map(|deployment| &deployment.spec.steps);
+                let needs = steps.map(|step| step.body.adapter()).collect();
+                let candidates = self.sessions.candidates(&target.state.spec, &needs);
                 let input = Input::Assign { candidates, attempt: self.draw.attempt() };
                 let _logged = Failure::contain(self.decide(tx, batch, &name, &input, &Beside::default()))?;
             }

@@ -20,6 +20,7 @@ pub(super) fn submitted(
     spec: &DeploymentSpec,
     plan: &PlanDigest,
     by: &OperatorName,
+    queue_deadline: Option<Serving>,
 ) -> Result<(), &'static str> {
     if state.deployment(id).is_some() {
         return Err("the deployment is here already");
@@ -40,6 +41,9 @@ pub(super) fn submitted(
         state: DeploymentState::Queued,
         waiting: Some(ahead.map_or(Waiting::Assignment, |holder| Waiting::Reservation { holder })),
         not_before: None,
+        queue_deadline,
+        deadline: None,
+        over_deadline: false,
         reserved_at: None,
         expected: BTreeMap::new(),
         attempts: Vec::new(),
@@ -95,6 +99,15 @@ pub(super) fn waits(
     }
     deployment.waiting = Some(why.clone());
     deployment.not_before = not_before;
+    Ok(())
+}
+
+pub(super) fn over_deadline(state: &mut TargetState, id: DeploymentId) -> Result<(), &'static str> {
+    let deployment = state.current.as_mut().filter(|d| d.id == id).ok_or("the deployment is not the current one")?;
+    if deployment.deadline.is_none() {
+        return Err("the deployment has no deadline");
+    }
+    deployment.over_deadline = true;
     Ok(())
 }
 

@@ -102,7 +102,7 @@ fn follow(draft: &mut Draft<'_>, id: DeploymentId, asked: &Asked<'_>) {
         | DecisionKind::Readmit
         | DecisionKind::Note => format!("{by} decided on evidence"),
     };
-    reservation::end(draft, id, End { state, because, by_decision: true });
+    reservation::end(draft, id, End::decided(state, because));
 }
 
 fn end_state(kind: DecisionKind) -> DeploymentState {

@@ -11,6 +11,8 @@ mod small;
 mod specs;
 mod world;
 
+mod deadlines;
 mod decisions;
 #[cfg(feature = "bugs")]
 mod faults;
+mod health;

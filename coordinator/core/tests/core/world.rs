@@ -90,6 +90,9 @@ mod bare {
                 state,
                 waiting,
                 not_before,
+                queue_deadline,
+                deadline,
+                over_deadline,
                 reserved_at,
                 expected,
                 attempts,
@@ -99,7 +102,8 @@ mod bare {
                 decisions,
                 ended,
             } = self.0;
-            let place = (id, state, waiting, not_before, reserved_at, expected);
+            let deadlines = (queue_deadline, deadline, over_deadline);
+            let place = (id, state, waiting, not_before, deadlines, reserved_at, expected);
             (place, attempts, cancel, evidence, inquiries, decisions, ended).serialize(to)
         }
     }
@@ -278,6 +282,8 @@ impl World {
                 if end.never_mutated {
                     assert!(!self.ledger.began(*deployment), "I14: {deployment} is said to have changed nothing");
                 }
+                let queued = last.cancel.as_ref().is_some_and(|cancel| cancel.cause == CancelCause::QueueTimeout);
+                assert!(!queued || !self.ledger.began(*deployment), "F5: {deployment} had begun, and left the queue");
                 if *state == DeploymentState::Succeeded && self.oracle {
                     for step in last.spec.steps.iter().filter(|step| step.resource.is_some()) {
                         let truth = self.ledger.truth(*deployment, &step.name);
