@@ -16,6 +16,8 @@ use holdfast_common::time::Millis;
 
 /// How long one look may take at most.
 pub const LOOK_BOUND: Millis = Millis::from_secs(10);
+/// How long a look that was begun may take at least.
+pub const LOOK_LEAST: Millis = Millis::from_secs(1);
 /// Longest reason of a look that is kept.
 const REASON_BYTES: usize = 300;
 /// Beyond the interval and a whole look: then nobody looked.
@@ -64,10 +66,11 @@ impl Watch {
         Self { spec, looks, since, last, last_ok, first_failure: None, last_failure: None }
     }
 
-    /// How long a look that begins then may take: what is left of the check's time, and no more than [`LOOK_BOUND`].
+    /// How long a look that begins then may take: what is left of the check's time, but no less than [`LOOK_LEAST`], so that the
+    /// last look tells what it saw and not how little time it had, and no more than [`LOOK_BOUND`].
     #[must_use]
     pub fn bound(&self, now: Elapsed) -> Millis {
-        Millis(self.spec.give_up.0.saturating_sub(now.0)).min(LOOK_BOUND)
+        Millis(self.spec.give_up.0.saturating_sub(now.0)).clamp(LOOK_LEAST, LOOK_BOUND)
     }
 
     /// A look that began and ended then, and what was wrong where something was.
@@ -200,7 +203,8 @@ mod tests {
     fn a_look_is_bounded_by_what_is_left_and_reasons_by_their_size() {
         let mut watch = watch(0, 12_000);
         assert_eq!(watch.bound(Elapsed(0)), LOOK_BOUND);
-        assert_eq!(watch.bound(Elapsed(11_500)), Millis(500));
+        assert_eq!(watch.bound(Elapsed(9_500)), Millis(2_500));
+        assert_eq!(watch.bound(Elapsed(11_500)), LOOK_LEAST);
         let Next::Look(next) = watch.saw(Elapsed(0), Elapsed(9_000), Some(&"x\n".repeat(1000))) else {
             panic!("goes on")
         };

@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | [`work`] | what the agent knows of one attempt, and its table of phases |
 //! | [`offer`] | whether an offered attempt is taken |
+//! | [`readmit`] | how an attempt goes on with a process that an earlier one began |
 //! | [`decide`] | what follows for one attempt from one input |
 //! | [`health`] | when a health check has held, and when it has not |
 //! | [`outcome`] | how the end of a step is told, from its exit and a look at its resource |
@@ -20,6 +21,7 @@ pub mod decide;
 pub mod health;
 pub mod offer;
 pub mod outcome;
+pub mod readmit;
 pub mod work;
 
 pub use decide::{Action, Input, decide};

@@ -3,6 +3,7 @@
 use crate::code::Code;
 use crate::file::reader::{Complaint, shown};
 use crate::id::Revision;
+use crate::spec::OrderKey;
 
 const MAX_PATH: usize = 1024;
 
@@ -124,6 +125,15 @@ fn is_host(host: &str) -> bool {
 
 fn is_port(port: &str) -> bool {
     port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|port| port > 0)
+}
+
+/// An order key in a string.
+pub(super) fn order(text: &str) -> Result<(), Complaint> {
+    OrderKey::parse(text).map(|_| ()).ok_or_else(|| no_order(text))
+}
+
+pub(super) fn no_order(text: &str) -> Complaint {
+    Complaint::invalid(format!("{} is no order key: a whole number from 0 to {}", shown(text), OrderKey::MAX))
 }
 
 pub(super) fn program(text: &str) -> Result<(), Complaint> {

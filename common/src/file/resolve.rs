@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::code::Code;
+use crate::file::deployment::Order;
 use crate::file::reader::{Complaint, Place, Reader};
 use crate::file::step::{Step, Work};
 use crate::file::template::Template;
@@ -10,7 +11,7 @@ use crate::file::verify::{Check, ProbeText};
 use crate::file::{DeploymentFile, Errors, MAX_RESOLVED, field};
 use crate::id::{ResourceName, Revision, TargetName};
 use crate::spec::{
-    CheckSpec, DeploymentSpec, Probe, ResourceAdapter, RetryClass, StepBody, StepEffect, StepSpec, TargetSpec,
+    CheckSpec, DeploymentSpec, OrderKey, Probe, ResourceAdapter, RetryClass, StepBody, StepEffect, StepSpec, TargetSpec,
 };
 
 impl DeploymentFile {
@@ -27,6 +28,7 @@ impl DeploymentFile {
         for check in &self.checks {
             strings.probe(&check.probe);
         }
+        strings.order(self.order.as_ref());
         self.done(reader, Some(()))
     }
 
@@ -49,6 +51,7 @@ impl DeploymentFile {
         let mut steps: Vec<_> = self.steps.iter().map(|step| strings.step(step, target)).collect();
         steps.extend(self.checks.iter().map(|check| strings.check(check)));
         let steps = steps.into_iter().collect::<Option<Vec<_>>>();
+        let order = strings.order(self.order.as_ref());
         let spec = steps.map(|steps| DeploymentSpec {
             target: target.name.clone(),
             inputs: values.clone(),
@@ -57,6 +60,8 @@ impl DeploymentFile {
             cancel_grace: self.cancel_grace,
             retry: self.retry,
             timeouts: self.timeouts,
+            policy: self.policy,
+            order,
         });
         self.done(reader, spec)
     }
@@ -189,6 +194,13 @@ impl Strings<'_> {
     fn revision(&mut self, template: Option<&Template>) -> Option<Revision> {
         let text = self.string(template?, field::revision)?;
         Some(Revision::new(text).expect("checked by the rule"))
+    }
+
+    fn order(&mut self, order: Option<&Order>) -> Option<OrderKey> {
+        match order? {
+            Order::Key(key) => Some(*key),
+            Order::Text(template) => OrderKey::parse(&self.string(template, field::order)?),
+        }
     }
 
     /// `None` where a value is missing (only when no inputs were given: [`DeploymentFile::check`]) or a fault was

@@ -62,6 +62,8 @@ bugs! {
     VerifyIgnored = "verify_ignored";
     /// A check that held in an earlier attempt is carried over like a change.
     VerifyCarried = "verify_carried";
+    /// A new attempt begins although an operator has put the target on hold.
+    StartUnderHold = "start_under_hold";
 }
 
 /// Whether a fault is on.

@@ -23,6 +23,7 @@ use crate::event::Event;
 use crate::explain;
 use crate::fate::{self, Fate, Health};
 use crate::input::Jitter;
+use crate::policy;
 use crate::reservation::{self, End};
 use crate::split;
 use crate::state::{Attempt, AttemptState, CancelCause, Deployment, DeploymentState, StepState};
@@ -60,7 +61,7 @@ pub(crate) fn ended(draft: &mut Draft<'_>, end: AttemptEnd, jitter: Jitter) {
     }
     if fate::unsafe_in_part(deployment) {
         let because = format!("{because}; it is not safe to repeat and may be applied in part");
-        return draft.record(Event::DeploymentMoved { deployment: id, state: DeploymentState::Held, because });
+        return draft.record(policy::moved(draft, id, DeploymentState::Held, because));
     }
     if matches!(health, Health::Against(_)) {
         return reservation::end(draft, id, End::not_healthy(because));

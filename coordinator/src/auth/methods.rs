@@ -68,6 +68,9 @@ pub const METHODS: &[Method] = &[
     once("/holdfast.v1.OperatorService/Attest", Demand::Token(Permission::Attest)),
     once("/holdfast.v1.OperatorService/Decide", Demand::Token(Permission::Decide)),
     once("/holdfast.v1.OperatorService/ListAgents", VIEW),
+    once("/holdfast.v1.OperatorService/HoldTarget", Demand::Token(Permission::Hold)),
+    once("/holdfast.v1.OperatorService/UnholdTarget", Demand::Token(Permission::Hold)),
+    once("/holdfast.v1.OperatorService/Plan", VIEW),
     once("/grpc.health.v1.Health/Check", Demand::Nothing),
     streaming("/grpc.health.v1.Health/Watch", Demand::Nothing),
 ];

@@ -95,7 +95,10 @@ fn points(event: &Event) -> Option<(CrashPoint, CrashPoint)> {
         | Event::DeadlinePassed { .. }
         | Event::DeploymentDeadlinePassed { .. }
         | Event::DeploymentMoved { .. }
+        | Event::PolicyScheduled { .. }
         | Event::DeploymentEnded { .. }
-        | Event::RevisionRecorded { .. } => None,
+        | Event::RevisionRecorded { .. }
+        | Event::HoldPlaced { .. }
+        | Event::HoldEnded { .. } => None,
     }
 }

@@ -17,7 +17,8 @@ use crate::state::{AttemptState, Deployment, TargetState, Waiting};
 
 pub(crate) fn assign(draft: &mut Draft<'_>, candidates: &[Candidate], attempt: AttemptId) -> Result<Answer, Refusal> {
     let now = draft.now;
-    let Some(deployment) = draft.current().filter(|deployment| due::is_assignable(deployment, now)) else {
+    let Some(deployment) = draft.current().filter(|deployment| due::is_assignable(draft.state(), deployment, now))
+    else {
         return Ok(Answer::Done);
     };
     let Some((agent, incarnation)) = pick(draft.state(), deployment, candidates) else {
@@ -40,6 +41,7 @@ pub(crate) fn assign(draft: &mut Draft<'_>, candidates: &[Candidate], attempt: A
         run: now.run,
         serving: now.serving,
         carried: fate::applied(deployment),
+        readmits: None,
     };
     draft.record(event);
     Ok(Answer::Done)
@@ -47,7 +49,7 @@ pub(crate) fn assign(draft: &mut Draft<'_>, candidates: &[Candidate], attempt: A
 
 /// The fit candidate that declined this deployment or was silent on it least often, the first by name among those.
 fn pick(state: &TargetState, deployment: &Deployment, candidates: &[Candidate]) -> Option<(AgentName, IncarnationId)> {
-    let fit = candidates.iter().filter(|candidate| why_not(state, deployment, candidate).is_none());
+    let fit = candidates.iter().filter(|candidate| why_not(state, Some(deployment), candidate).is_none());
     let best = fit.min_by_key(|candidate| (misses(deployment, &candidate.agent), &candidate.agent))?;
     Some((best.agent.clone(), best.incarnation?))
 }
@@ -67,18 +69,19 @@ fn misses(deployment: &Deployment, agent: &AgentName) -> usize {
 }
 
 fn whys(state: &TargetState, deployment: &Deployment, candidates: &[Candidate]) -> BTreeMap<AgentName, String> {
-    let why = |candidate: &Candidate| Some((candidate.agent.clone(), why_not(state, deployment, candidate)?));
+    let why = |candidate: &Candidate| Some((candidate.agent.clone(), why_not(state, Some(deployment), candidate)?));
     candidates.iter().filter_map(why).collect()
 }
 
-fn why_not(state: &TargetState, deployment: &Deployment, candidate: &Candidate) -> Option<String> {
+/// Why that agent can't have an attempt of that deployment, or of any of the target where none is named, now.
+pub(crate) fn why_not(state: &TargetState, deployment: Option<&Deployment>, candidate: &Candidate) -> Option<String> {
     match &state.home {
         Some(home) if home != &candidate.agent => {
             return Some(format!("the target's resources are on the host of {home}"));
         }
         Some(_) | None => {}
     }
-    match fate::checked_on(deployment) {
+    match deployment.and_then(fate::checked_on) {
         Some(host) if host != &candidate.agent => {
             return Some(format!("only the checks are left, and they belong on {host}, which made the last change"));
         }

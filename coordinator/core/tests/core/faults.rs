@@ -53,6 +53,7 @@ faults! {
         a_deadline_of_the_whole_that_ends_is_caught: DeploymentTimeoutEnds;
         a_failed_check_told_as_success_is_caught: VerifyIgnored;
         a_check_carried_over_is_caught: VerifyCarried;
+        a_start_under_hold_is_caught: StartUnderHold;
     }
     by tests {
         a_decision_on_old_evidence_is_caught: EvidenceMovedIgnored, decisions::a_decision_on_old_evidence_is_refused;

@@ -16,3 +16,7 @@ mod decisions;
 #[cfg(feature = "bugs")]
 mod faults;
 mod health;
+mod holds;
+mod order;
+mod plan;
+mod recovery;

@@ -10,10 +10,12 @@ mod decide;
 mod deployments;
 mod evidence;
 mod find;
+mod hold;
 mod inquire;
 mod inspect_target;
 mod logs;
 mod page;
+mod plan;
 mod reconciliation;
 mod submit;
 mod targets;
@@ -104,4 +106,7 @@ answered_by! {
     attest: AttestRequest => AttestResponse by attest::attest;
     decide: DecideRequest => DecideResponse by decide::decide;
     list_agents: ListAgentsRequest => ListAgentsResponse by agents::list;
+    hold_target: HoldTargetRequest => HoldTargetResponse by hold::place;
+    unhold_target: UnholdTargetRequest => UnholdTargetResponse by hold::take_away;
+    plan: PlanRequest => PlanResponse by plan::plan;
 }

@@ -2,7 +2,7 @@
 
 use holdfast_common::id::{AgentName, DeploymentLabel, TargetName};
 use holdfast_common::outcome::StepEnd;
-use holdfast_common::spec::StepSpec;
+use holdfast_common::spec::{OrderKey, StepSpec};
 use holdfast_common::time::Millis;
 use holdfast_coordinator_core::state::{
     Attempt, AttemptState, CancelCause, Cancellation, DecisionRecord, Deployment, EventSequence, StepRun, StepState,
@@ -67,6 +67,7 @@ pub fn whole(
         over_deadline: deployment.over_deadline || deployment.cancel.as_ref().is_some_and(left_the_queue),
         after_deadline: ended.is_some_and(|ended| ended.after_deadline),
         not_healthy: ended.is_some_and(|ended| ended.not_healthy),
+        order: deployment.spec.order.map(OrderKey::number),
     }
 }
 
@@ -86,6 +87,7 @@ fn attempt_view(deployment: &Deployment, attempt: &Attempt, silence: Silence<'_>
         steps: attempt.steps.iter().map(|run| step(spec_of(deployment, run), run)).collect(),
         silent_for: silent.map(duration_to_wire),
         lease_ttl: lease.map(|lease| duration_to_wire(lease.ttl)),
+        readmits: text(attempt.readmits.as_ref()),
     }
 }
 
@@ -176,6 +178,7 @@ fn decision(record: &DecisionRecord) -> v1::DecisionRecord {
         evidence_sequence: record.shown.0,
         evidence_ids: record.evidence.iter().map(ToString::to_string).collect(),
         attested: record.attested,
+        trusted: record.trusted,
     }
 }
 

@@ -50,7 +50,10 @@ pub fn state_after(before: Option<DeploymentState>, event: &Event) -> Option<Dep
         | Event::CancelAfterEnd { .. }
         | Event::DeadlinePassed { .. }
         | Event::DeploymentDeadlinePassed { .. }
+        | Event::PolicyScheduled { .. }
         | Event::Decided { .. }
-        | Event::RevisionRecorded { .. } => before,
+        | Event::RevisionRecorded { .. }
+        | Event::HoldPlaced { .. }
+        | Event::HoldEnded { .. } => before,
     }
 }
