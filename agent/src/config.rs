@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use holdfast_common::adapter::Adapter;
 use holdfast_common::time::Millis;
 use holdfast_net::ops;
 use holdfast_net::telemetry::Format;
@@ -80,7 +81,8 @@ pub struct Identity {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Policy {
-    /// Adapters that may run here.
+    /// Adapters that may run here: `command`, `release`, and `check` for health checks over HTTP and TCP. A check by a
+    /// command is a command.
     pub adapters: BTreeSet<String>,
     /// Targets that may run here, by name; `*` at the end stands for any rest. Empty allows all.
     pub targets: Vec<String>,
@@ -88,7 +90,12 @@ pub struct Policy {
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { adapters: ["command", "release"].map(String::from).into(), targets: Vec::new() }
+        Self {
+            adapters: [Adapter::Command, Adapter::Release, Adapter::Check]
+                .map(|adapter| adapter.name().to_owned())
+                .into(),
+            targets: Vec::new(),
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 
 use crate::adapters::release::calls::{self, Who};
 use crate::adapters::release::{self, Applied, ApplySpec, RaiseSpec};
+use crate::checks;
 use crate::supervisor;
 
 /// The first argument that makes a call one of these.
@@ -42,6 +43,8 @@ pub mod name {
     pub const RELEASE_RAISE: &str = "release-raise";
     /// Reads an operation at a release folder: the argument is an `InspectSpec` in JSON, the answer a `Reading`.
     pub const RELEASE_INSPECT: &str = "release-inspect";
+    /// Looks at what runs: the argument is a `CheckSpec` in JSON.
+    pub const CHECK: &str = "check";
 }
 
 /// What to read.
@@ -60,6 +63,7 @@ fn run(name: &str, argument: &str) -> ExitCode {
         name::RELEASE_INSPECT => {
             with(argument, |spec: InspectSpec| answer(&release::inspect(&spec.root, &spec.operation)))
         }
+        name::CHECK => with(argument, checks::run),
         _ => refuse("no such subcommand"),
     }
 }

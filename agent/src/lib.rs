@@ -12,6 +12,8 @@
 //! | [`hands`] | threads that wait for shims and look at resources |
 //! | [`supervisor`] | starts, watches and stops the processes of steps; outlives the agent |
 //! | [`adapters`] | what changes and reads resources: commands and release folders |
+//! | [`checks`] | health checks: looks over HTTP and TCP, and by commands |
+//! | [`http`] | a small client: one GET, everything bounded |
 //! | [`archive`] | release archives, read with distrust |
 //! | [`logs`] | sends what steps print |
 //! | [`health`], [`metrics`] | what it tells of itself |
@@ -26,6 +28,7 @@ pub mod adapters;
 pub mod archive;
 pub mod boottime;
 pub mod bugs;
+pub mod checks;
 pub mod cli;
 pub mod config;
 pub mod crash;
@@ -33,6 +36,7 @@ pub mod driver;
 pub mod fetch;
 pub mod hands;
 pub mod health;
+pub mod http;
 pub mod internal;
 pub mod journal;
 pub mod logs;

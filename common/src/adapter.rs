@@ -10,6 +10,20 @@ pub enum Adapter {
     Command,
     /// A release folder switched by one rename.
     Release,
+    /// A look at what runs, over HTTP or TCP. Changes nothing.
+    Check,
+}
+
+impl Adapter {
+    /// Its name, as files and policies write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Adapter::Command => "command",
+            Adapter::Release => "release",
+            Adapter::Check => "check",
+        }
+    }
 }
 
 /// What can be read back.

@@ -109,7 +109,7 @@ pub struct DeploymentSpec {
     pub inputs: BTreeMap<String, String>,
     /// How long an agent may act without renewing.
     pub lease_ttl: Millis,
-    /// The steps, in order. Never empty, names unique.
+    /// The steps, in order, health checks last. Never empty, names unique.
     pub steps: Vec<StepSpec>,
     /// From SIGTERM to SIGKILL.
     pub cancel_grace: Millis,
@@ -121,6 +121,18 @@ pub struct DeploymentSpec {
     /// Its place in an order that its author knows, like a build's number; `None` claims none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<OrderKey>,
+    /// When to ask for a stop of the whole. Claims none.
+    #[serde(default)]
+    pub timeouts: Timeouts,
+}
+
+/// Policy deadlines of a whole deployment. Both ask for a stop, neither claims one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timeouts {
+    /// From submission until an agent first took it.
+    pub queue: Option<Millis>,
+    /// From when an agent first took it until its observed end.
+    pub deployment: Option<Millis>,
 }
 
 /// A place in an order that only the author of a deployment knows: of two deployments the one with the higher key is
@@ -230,7 +242,50 @@ pub enum StepBody {
         /// SHA-256 of the archive, lower-case hex.
         sha256: String,
     },
+    /// Looks whether what runs is healthy, until that has held for long enough or the time is up.
+    Check(CheckSpec),
 }
+
+/// A health check: a final step without effect. It holds when no look failed within a whole window.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckSpec {
+    /// What is looked at.
+    pub probe: Probe,
+    /// How long it must have held without a failure. Zero: one look is enough.
+    pub hold: Millis,
+    /// From the begin of one look to the begin of the next.
+    pub interval: Millis,
+    /// The agent gives up after so long, and the check has failed.
+    pub give_up: Millis,
+}
+
+/// One kind of look.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "probe")]
+pub enum Probe {
+    /// A GET. Redirects are not followed.
+    Http {
+        /// `http://` or `https://`, without credentials.
+        url: String,
+        /// The only status that is healthy.
+        expect_status: u16,
+        /// What must stand somewhere in the first part of the answer, where anything must.
+        expect_body: Option<String>,
+    },
+    /// A connection that is accepted.
+    Tcp {
+        /// `host:port`.
+        address: String,
+    },
+    /// An argv that exits with 0.
+    Command {
+        /// Program and arguments. Never empty.
+        argv: Vec<String>,
+    },
+}
+
+/// How long after a check should have given up by itself a stop is asked for.
+const CHECK_SLACK: Millis = Millis::from_secs(5);
 
 impl StepBody {
     /// Who carries it out.
@@ -239,11 +294,30 @@ impl StepBody {
         match self {
             StepBody::Command { .. } => Adapter::Command,
             StepBody::Release { .. } => Adapter::Release,
+            StepBody::Check(CheckSpec { probe: Probe::Command { .. }, .. }) => Adapter::Command,
+            StepBody::Check(CheckSpec { probe: Probe::Http { .. } | Probe::Tcp { .. }, .. }) => Adapter::Check,
+        }
+    }
+
+    /// The check, where it is one.
+    #[must_use]
+    pub fn check(&self) -> Option<&CheckSpec> {
+        match self {
+            StepBody::Check(check) => Some(check),
+            StepBody::Command { .. } | StepBody::Release { .. } => None,
         }
     }
 }
 
 impl StepSpec {
+    /// How long after its begin a stop is asked for, where it has a deadline. A check keeps its own time; this is for one
+    /// that does not.
+    #[must_use]
+    pub fn stop_after(&self) -> Option<Millis> {
+        let check = self.body.check().map(|check| Millis(check.give_up.0.saturating_add(CHECK_SLACK.0)));
+        self.timeout.or(check)
+    }
+
     /// What can be proven of this step on that resource.
     #[must_use]
     pub fn capability(&self, resource: &ResourceSpec) -> Capability {
@@ -259,6 +333,37 @@ impl StepSpec {
             (StepBody::Command { .. }, ResourceAdapter::Release { .. }) => {
                 Capability { inspect: Inspect::None, enforce: Enforce::None, outlives: true }
             }
+            // Nothing is changed, so nothing can be left.
+            (StepBody::Check(_), _) => Capability { inspect: Inspect::None, enforce: Enforce::None, outlives: false },
+        }
+    }
+}
+
+impl std::fmt::Display for Probe {
+    /// As people name it: the address, or the program.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Probe::Http { url, .. } => f.write_str(url),
+            Probe::Tcp { address } => write!(f, "tcp {address}"),
+            Probe::Command { argv } => f.write_str(&argv.join(" ")),
+        }
+    }
+}
+
+impl std::fmt::Display for CheckSpec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.probe)?;
+        match &self.probe {
+            Probe::Http { expect_status, expect_body: None, .. } => write!(f, " answers {expect_status}")?,
+            Probe::Http { expect_status, expect_body: Some(body), .. } => {
+                write!(f, " answers {expect_status} with {body:?}")?;
+            }
+            Probe::Tcp { .. } => f.write_str(" accepts")?,
+            Probe::Command { .. } => f.write_str(" exits with 0")?,
+        }
+        match self.hold {
+            Millis(0) => write!(f, ", once within {}", self.give_up),
+            hold => write!(f, " for {hold}, within {}", self.give_up),
         }
     }
 }

@@ -9,6 +9,7 @@
 //! it is to stop. Then sessions are told, streams end, running calls get a few seconds, and the driver commits what it
 //! has taken.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
+use holdfast_common::adapter::Adapter;
 use holdfast_common::code::Code;
 use holdfast_common::id::{AgentName, ResourceName, StoreId};
 use holdfast_common::spec::TargetSpec;
@@ -294,7 +296,7 @@ fn remembered(row: &store::AgentRow) -> Profile {
     Profile {
         incarnation: row.incarnation,
         labels: row.labels.clone(),
-        adapters: std::collections::BTreeSet::new(),
+        adapters: BTreeSet::new(),
         targets: Vec::new(),
         version: String::new(),
     }
@@ -323,8 +325,8 @@ async fn set_health(health: &HealthReporter, status: ServingStatus) {
 }
 
 impl driver::Sessions for Directory {
-    fn candidates(&self, target: &TargetSpec) -> Vec<Candidate> {
-        Directory::candidates(self, target)
+    fn candidates(&self, target: &TargetSpec, needs: &BTreeSet<Adapter>) -> Vec<Candidate> {
+        Directory::candidates(self, target, needs)
     }
 
     fn reachable(&self, target: &TargetSpec, resource: &ResourceName, home: Option<&AgentName>) -> Vec<AgentName> {

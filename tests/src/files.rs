@@ -106,6 +106,36 @@ backoff = {{ initial = "100ms", max = "500ms" }}
         )
     }
 
+    /// With one more health check, its keys as TOML lines.
+    #[must_use]
+    pub fn verify(mut self, keys: &str) -> Self {
+        write!(self.text, "\n[[verify]]\n{keys}").expect("a string can be written");
+        self
+    }
+
+    /// With a health check that looks whether a file is there, every 100 ms, for that long, at most a minute.
+    #[must_use]
+    pub fn verify_file(self, name: &str, path: &Path, hold: Duration) -> Self {
+        let hold = hold.as_millis();
+        self.verify(&format!(
+            "name = \"{name}\"\ncommand = [\"test\", \"-e\", {path:?}]\nfor = \"{hold}ms\"\ninterval = \"100ms\"\ntimeout = \"1m\"\n"
+        ))
+    }
+
+    /// With deadlines of the whole, as TOML lines.
+    #[must_use]
+    pub fn timeouts(mut self, keys: &str) -> Self {
+        write!(self.text, "\n[timeouts]\n{keys}").expect("a string can be written");
+        self
+    }
+
+    /// With another time from SIGTERM to SIGKILL.
+    #[must_use]
+    pub fn grace(mut self, grace: &str) -> Self {
+        self.text = self.text.replace("grace = \"1s\"", &format!("grace = \"{grace}\""));
+        self
+    }
+
     /// With one more step, its keys as TOML lines.
     #[must_use]
     pub fn step(mut self, name: &str, keys: &str) -> Self {

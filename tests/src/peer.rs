@@ -43,7 +43,7 @@ pub fn hello(incarnation: Uuid) -> Hello {
         incarnation: incarnation.to_string(),
         boot_id: "a boot".to_owned(),
         labels: [("role".to_owned(), "shop".to_owned())].into(),
-        adapters: vec!["command".to_owned(), "release".to_owned()],
+        adapters: vec!["command".to_owned(), "release".to_owned(), "check".to_owned()],
         version: "0.1.0".to_owned(),
         ..Hello::default()
     }

@@ -11,7 +11,8 @@
 //! | ready | superseded | over, without a word: nothing of it can start any more |
 //! | asked | granted in this session, lease live, no stop | `Starting`, launch |
 //! | asked | granted otherwise | tombstone |
-//! | asked | denied | over; attempt stopped after a stop, else failed where the claim is still current |
+//! | asked | denied: a stop or a deadline is on record | the same as a stop that was asked for |
+//! | asked | denied otherwise | over; attempt stopped after a stop, else failed where the claim is still current |
 //! | asked | new session, lease live | ask again: the coordinator runs all its checks again |
 //! | asked | superseded | tombstone: the permit may be on record |
 //! | starting, running | started | report it |
@@ -20,15 +21,20 @@
 //! | starting, running | lease ran out or superseded, step has no effect | stop the process |
 //! | starting, running | lease ran out or superseded, step mutates | nothing: it runs to its end and is reported |
 //! | starting, running | ended | report it; next step, or the attempt's end |
+//! | after a restart | running, step has no effect | goes on for a moment, in which the lease can be renewed |
 //! | after a restart | never started | tombstone |
 //! | after a restart | gone without an exit record | ended, `unknown` |
 
 use holdfast_common::id::{Revision, SessionId, StepName};
 use holdfast_common::outcome::{AttemptEnd, Exit, FailureClass, StepEnd};
 use holdfast_common::report::{PermitDenial, ReportBody};
+use holdfast_common::time::Millis;
 
 use crate::bugs::{self, Bug};
 use crate::work::{Boot, Examination, LeaseCount, Phase, Stop, Work};
+
+/// How long a step without effect that was found running after a restart may wait for its lease to be renewed.
+pub const RESTART_GRACE: Millis = Millis::from_secs(10);
 
 /// What happened to one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -163,7 +169,9 @@ fn go_on(work: &mut Work, now: Boot) -> Vec<Action> {
         Phase::Ready if lives && work.is_unexamined() => examine(work, step),
         Phase::Ready if lives && bugs::on(Bug::PermitNotAsked) => launch(work, step),
         Phase::Ready if lives => ask(work, step),
-        Phase::Starting | Phase::Running if !lives && !work.mutates() => vec![Action::Stop(step)],
+        Phase::Starting | Phase::Running if !lives && !work.mutates() && !work.has_grace(now) => {
+            vec![Action::Stop(step)]
+        }
         Phase::Ready | Phase::Asked { .. } | Phase::Starting | Phase::Running | Phase::Over => Vec::new(),
     }
 }
@@ -269,17 +277,16 @@ fn denied(work: &mut Work, step: &StepName, denial: PermitDenial) -> Vec<Action>
         return Vec::new();
     }
     match denial {
-        PermitDenial::CancelRecorded if work.stop == Stop::NotAsked => {
+        PermitDenial::CancelRecorded | PermitDenial::DeadlinePassed if work.stop == Stop::NotAsked => {
             work.phase = Phase::Ready;
             stop_asked(work)
         }
-        PermitDenial::CancelRecorded => end(work, AttemptEnd::Stopped),
+        PermitDenial::CancelRecorded | PermitDenial::DeadlinePassed => end(work, AttemptEnd::Stopped),
         PermitDenial::NotYours | PermitDenial::NotCurrent | PermitDenial::LeaseExpired => {
             work.lease = LeaseCount::Superseded;
             vec![Action::Tombstone(step.clone())]
         }
-        PermitDenial::DeadlinePassed
-        | PermitDenial::OutOfOrder
+        PermitDenial::OutOfOrder
         | PermitDenial::NoSuchMutation
         | PermitDenial::PlanDiffers
         | PermitDenial::PermitOpen => end(work, AttemptEnd::Failed),
@@ -372,7 +379,10 @@ fn found_not_started(work: &mut Work) -> Vec<Action> {
     }
 }
 
+/// The count of the lease was lost with the agent's last life, which is no news of the lease: a step without effect goes on
+/// until the coordinator can have answered.
 fn found_running(work: &mut Work, now: Boot) -> Vec<Action> {
+    work.grace = Some(Boot(now.0.saturating_add(RESTART_GRACE.0)));
     let Some(step) = work.step().map(|step| step.name.clone()) else { return Vec::new() };
     let mut actions = started(work, &step);
     match work.stop {

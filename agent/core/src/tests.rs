@@ -347,6 +347,46 @@ fn an_attempt_of_which_every_step_is_carried_over_succeeds_under_its_lease() {
     assert_eq!(work.phase, Phase::Over);
 }
 
+#[test]
+fn a_deadline_that_denies_a_permit_is_a_stop_and_no_failure() {
+    let mut work = asked();
+    let denied = Input::Denied { step: name("switch"), denial: PermitDenial::DeadlinePassed };
+    let actions = decide(&mut work, NOW, denied);
+    let said = reports(&actions);
+    assert!(matches!(said[0], ReportBody::CancelReceived), "{said:?}");
+    assert_eq!(said.last(), Some(&&ReportBody::AttemptEnded { end: AttemptEnd::Stopped }));
+    assert_eq!(work.phase, Phase::Over);
+    let mut work = asked();
+    let _heard = decide(&mut work, NOW, Input::StopAsked);
+    let denied = Input::Denied { step: name("switch"), denial: PermitDenial::DeadlinePassed };
+    let actions = decide(&mut work, NOW, denied);
+    assert_eq!(reports(&actions), [&ReportBody::AttemptEnded { end: AttemptEnd::Stopped }]);
+}
+
+#[test]
+fn a_check_that_a_restarted_agent_finds_running_goes_on_until_its_lease_can_have_been_renewed() {
+    let found = |lease| {
+        let mut work = work(vec![step("switch", StepEffect::None)]);
+        (work.phase, work.lease) = (Phase::Running, lease);
+        let actions = decide(&mut work, NOW, Input::FoundRunning);
+        (work, actions)
+    };
+    let stop = [Action::Stop(name("switch"))];
+    let (mut work, actions) = found(LeaseCount::NotLive);
+    assert_eq!(actions, []);
+    let last = Boot(NOW.0 + crate::decide::RESTART_GRACE.0);
+    assert_eq!(decide(&mut work, Boot(last.0 - 1), Input::Tick), []);
+    assert_eq!(decide(&mut work, last, Input::Tick), stop, "nobody renewed it");
+    let (mut work, _) = found(LeaseCount::NotLive);
+    assert_eq!(decide(&mut work, NOW, Input::Renewed { until: Boot(2_000) }), []);
+    assert_eq!(decide(&mut work, LATER, Input::Tick), stop, "its own count ran out");
+    let (mut work, _) = found(LeaseCount::NotLive);
+    assert_eq!(decide(&mut work, NOW, Input::Superseded), stop, "its attempt is over");
+    let (mut work, _) = found(LeaseCount::NotLive);
+    let asked = decide(&mut work, NOW, Input::StopAsked);
+    assert!(asked.contains(&stop[0]), "a stop is acted on at once: {asked:?}");
+}
+
 fn goes_on(steps: Vec<StepSpec>) -> Assignment {
     let goes_on = crate::work::GoesOn { attempts: vec![AttemptId(Uuid::from_u128(1))], step: name("switch") };
     Assignment { claim: claim(2, 2), goes_on: Some(goes_on), ..work(steps).assignment }

@@ -136,6 +136,8 @@ pub struct Work {
     pub session: Option<SessionId>,
     /// Whether the host has room for the records of a step that begins now. Never journaled.
     pub has_room: bool,
+    /// Until when a step without effect, found running after a restart, may go on without a count of the lease.
+    pub grace: Option<Boot>,
 }
 
 impl Work {
@@ -151,6 +153,7 @@ impl Work {
             lease,
             session,
             has_room: true,
+            grace: None,
         };
         work.skip_carried();
         work
@@ -188,6 +191,11 @@ impl Work {
             LeaseCount::Until(until) => now < until,
             LeaseCount::NotLive | LeaseCount::Superseded => false,
         }
+    }
+
+    /// Only while nothing was heard of the lease in this life.
+    pub(crate) fn has_grace(&self, now: Boot) -> bool {
+        self.lease == LeaseCount::NotLive && self.grace.is_some_and(|until| now < until)
     }
 
     /// Whether the step at hand puts an archive in place that nobody has looked at.

@@ -2,7 +2,6 @@
 
 use holdfast_agent_core::Work;
 use holdfast_agent_core::work::{LeaseCount, Phase};
-use holdfast_common::adapter::Adapter;
 use holdfast_proto::PROTOCOL_VERSION;
 use holdfast_proto::convert::claim_to_wire;
 use holdfast_proto::v1::{HeldAttempt, Hello, JournalState, Position, SeenFence};
@@ -11,14 +10,6 @@ use super::batch::Batch;
 use super::{Clock, Driver, Hands};
 use crate::boottime::BootId;
 use crate::journal::Remembered;
-
-/// An adapter's name, as files and policies write it.
-pub(super) fn adapter_name(adapter: Adapter) -> &'static str {
-    match adapter {
-        Adapter::Command => "command",
-        Adapter::Release => "release",
-    }
-}
 
 impl<H: Hands, C: Clock> Driver<H, C> {
     /// Says what is durable, and no more.

@@ -419,10 +419,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
     /// The host's own policy is the last wall: it is not remotely writable.
     fn forbidden(&self, assignment: &Assignment) -> Option<DeclineReason> {
         let policy = &self.config.policy;
-        let adapter_refused = assignment.steps.iter().any(|step| {
-            let name = hello::adapter_name(step.body.adapter());
-            !policy.adapters.contains(name)
-        });
+        let adapter_refused = assignment.steps.iter().any(|step| !policy.adapters.contains(step.body.adapter().name()));
         let refused = adapter_refused || !policy.allows_target(assignment.target.as_str());
         refused.then_some(DeclineReason::HostPolicy)
     }

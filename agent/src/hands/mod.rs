@@ -29,6 +29,7 @@ use crate::adapters::release::{self, ApplySpec};
 use crate::archive::{self, Archive, Limits};
 use crate::boottime::BootTime;
 use crate::bugs::{self, Bug};
+use crate::checks;
 use crate::crash::{self, CrashPoint};
 use crate::driver::{Event, HandEvent, Hands, Told};
 use crate::fetch::Fetcher;
@@ -152,7 +153,7 @@ impl Bench {
     fn examine(&self, job: &Job) {
         let refused = match &job.step.body {
             StepBody::Release { archive, sha256 } => self.brought(job, archive, sha256).err(),
-            StepBody::Command { .. } => None,
+            StepBody::Command { .. } | StepBody::Check(_) => None,
         };
         self.tell(HandEvent::Examined(job.attempt(), job.step.name.clone(), refused));
     }
@@ -213,6 +214,7 @@ impl Bench {
     fn body(&self, job: &Job) -> Result<Body, String> {
         match &job.step.body {
             StepBody::Command { argv } => Ok(Body::Command { argv: argv.clone() }),
+            StepBody::Check(check) => Ok(Body::Check { check: check.clone() }),
             StepBody::Release { archive, sha256 } => {
                 let resource = job.resource().ok_or("the step's resource is not part of the offer")?;
                 let ResourceAdapter::Release { root, retain } = &resource.adapter else {
@@ -276,14 +278,19 @@ impl Bench {
 
     fn told(&self, job: &Job, record: &ExitRecord) -> Told {
         let ending = job.ending(record.exit, record.stopped_by_us, record.survivors.is_empty());
-        let detail = record.detail.clone().or_else(|| self.refusal(job, ending));
+        let detail = record.detail.clone().or_else(|| self.last_line(job, ending));
         self.told_by(job, ending, detail.as_deref())
     }
 
-    /// Why our own adapter refused: the last line that it wrote. What a command writes stays in its output.
-    fn refusal(&self, job: &Job, ending: Ending) -> Option<String> {
-        let refused = matches!(ending.exit, Exit::Exited(status) if status != 0);
-        if !refused || !matches!(job.step.body, StepBody::Release { .. }) {
+    /// Why our own adapter refused, and what our own check saw: the last line that it wrote. What a command writes stays in its
+    /// output.
+    fn last_line(&self, job: &Job, ending: Ending) -> Option<String> {
+        let tells = match (&job.step.body, ending.exit) {
+            (StepBody::Release { .. }, Exit::Exited(status)) => status != 0,
+            (StepBody::Check(_), Exit::Exited(_)) => true,
+            (StepBody::Command { .. } | StepBody::Release { .. } | StepBody::Check(_), _) => false,
+        };
+        if !tells {
             return None;
         }
         let text = std::fs::read(self.places.step(job.attempt(), &job.step.name).stderr()).ok()?;
@@ -294,8 +301,11 @@ impl Bench {
     fn told_by(&self, job: &Job, ending: Ending, detail: Option<&str>) -> Told {
         let (look, observed) = look::after(job, ending, &self.places);
         let mut told = outcome::tell(job.step.effect, ending, job.capability(), &look);
-        if let Some(detail) = detail {
-            told.detail = format!("{}; {detail}", told.detail);
+        match (detail, &job.step.body, ending.exit) {
+            // What a check saw says more than its exit.
+            (Some(detail), StepBody::Check(_), Exit::Exited(_)) => told.detail = detail.to_owned(),
+            (Some(detail), ..) => told.detail = format!("{}; {detail}", told.detail),
+            (None, ..) => {}
         }
         let end = if told.end == StepEnd::Unknown { holdfast_agent_core::decide::gone() } else { told.end };
         Told { end, exit: Some(ending.exit), observed, detail: told.detail }
@@ -418,15 +428,27 @@ impl Job {
             step: &self.step.name,
             expected_revision: self.step.expected_revision.as_ref(),
         };
-        environment(&context, |name| std::env::var(name).ok())
+        let mut environment = environment(&context, |name| std::env::var(name).ok());
+        if self.step.body.check().is_some() {
+            // Whom the host trusts, where that is not the default place.
+            let trust = ["SSL_CERT_FILE", "SSL_CERT_DIR"].into_iter();
+            environment.extend(trust.filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?))));
+        }
+        environment
     }
 
     fn ending(&self, exit: Exit, stopped_by_us: bool, none_left: bool) -> Ending {
         let class = match (&self.step.body, exit) {
             (StepBody::Release { .. }, Exit::Exited(status)) => release::class_of_exit(status),
             (_, Exit::NotSpawned) => FailureClass::Infrastructure,
-            (StepBody::Release { .. } | StepBody::Command { .. }, _) => FailureClass::Permanent,
+            // The check could not look, or something ended it: no word on what it was to look at.
+            (StepBody::Check(_), exit) if !is_word_of_a_check(exit) => FailureClass::Infrastructure,
+            (StepBody::Release { .. } | StepBody::Command { .. } | StepBody::Check(_), _) => FailureClass::Permanent,
         };
         Ending { exit, stopped_by_us, none_left, class }
     }
+}
+
+fn is_word_of_a_check(exit: Exit) -> bool {
+    [checks::HELD, checks::NOT_HELD].map(|exit| Exit::Exited(i32::from(exit))).contains(&exit)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use holdfast_common::spec::StepEffect;
+use holdfast_common::spec::{CheckSpec, StepEffect};
 use holdfast_common::time::Millis;
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +46,11 @@ pub enum Body {
     Release {
         /// What to apply.
         apply: ApplySpec,
+    },
+    /// The running program's own way to look at what runs.
+    Check {
+        /// What to look at, and until when.
+        check: CheckSpec,
     },
 }
 

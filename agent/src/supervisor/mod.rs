@@ -48,6 +48,14 @@ use record::StartRecord;
 /// How often a step is looked at where nothing tells of its change.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
+/// Kills everything below this process, until nothing is found there: what forks while it is listed is found the next time.
+pub(crate) fn empty_below_this_process() -> io::Result<()> {
+    while survey::kill_below(rustix::process::getpid())? > 0 {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Ok(())
+}
+
 /// Why a step was not seen to start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

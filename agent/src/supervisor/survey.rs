@@ -90,6 +90,15 @@ pub(super) fn handle_of_shim(folder: &StepFolder) -> Option<OwnedFd> {
     (now.identity == shim).then_some(handle)
 }
 
+/// Kills what lives below a process, as far as it is found now. Returns how many were found.
+pub(super) fn kill_below(of: Pid) -> io::Result<usize> {
+    let below = process::living_descendants(of.as_raw_pid())?;
+    for process in &below {
+        signal_if_still(process, Signal::KILL)?;
+    }
+    Ok(below.len())
+}
+
 /// The handle is taken first. If the process is then still the one that was meant, the handle can only mean that one.
 fn signal_if_still(process: &Process, signal: Signal) -> io::Result<bool> {
     let Some(pid) = Pid::from_raw(process.identity.pid) else { return Ok(false) };

@@ -1,6 +1,7 @@
 //! Tests of the agent with real processes.
 #![allow(clippy::unwrap_used)]
 
+mod checks;
 mod host;
 mod release;
 mod release_race;

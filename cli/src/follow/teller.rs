@@ -53,7 +53,7 @@ impl Teller {
             "decided" => (Some(Mark::Decided), person("/record/by")),
             "offer_accepted" | "offer_declined" | "report_accepted" => (Some(Mark::Reported), reported_by()),
             "evidence_filed" => evidence(&text),
-            "deadline_passed" => (Some(Mark::Deadline), "coordinator".to_owned()),
+            "deadline_passed" | "deployment_deadline_passed" => (Some(Mark::Deadline), "coordinator".to_owned()),
             "attempt_ended" if is_lost(text("/state").as_deref()) => (Some(Mark::NoContact), "coordinator".to_owned()),
             _ => (None, "coordinator".to_owned()),
         };

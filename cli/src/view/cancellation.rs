@@ -43,9 +43,8 @@ impl Stage {
 /// As text: who asked, the five stages, and how the deployment stands.
 #[must_use]
 pub fn cancellation(deployment: &v1::Deployment, cancel: &v1::Cancellation, canvas: Canvas<'_>) -> String {
-    let who = if cancel.cause == "timeout" { "the deadline of step " } else { "" };
     let head = Tone::Strong.paint("Cancel", canvas.terminal);
-    let mut text = format!("{head}  asked for by {who}{}: {}\n", one_line(&cancel.by), one_line(&cancel.reason));
+    let mut text = format!("{head}  asked for by {}: {}\n", asker(cancel), one_line(&cancel.reason));
     for stage in stages(cancel, canvas) {
         text.push_str(&stage.line(canvas));
         text.push('\n');
@@ -54,10 +53,35 @@ pub fn cancellation(deployment: &v1::Deployment, cancel: &v1::Cancellation, canv
     text
 }
 
+/// Who or what asked.
+#[must_use]
+pub(super) fn asker(cancel: &v1::Cancellation) -> String {
+    match (is_deadline(cancel), cancel.by.as_str()) {
+        (false, by) => one_line(by),
+        (true, "queue") => "the end of its time in the queue".to_owned(),
+        (true, "deployment") => "its own deadline".to_owned(),
+        (true, step) => format!("the deadline of {}", one_line(step)),
+    }
+}
+
+/// Whether a deadline asked, and no person.
+#[must_use]
+pub(super) fn is_deadline(cancel: &v1::Cancellation) -> bool {
+    cancel.cause == "timeout"
+}
+
 /// What the request has come to.
 fn standing(deployment: &v1::Deployment) -> String {
     let state = deployment.summary.as_ref().map_or(0, |summary| summary.state);
+    let deadline = deployment.cancellation.as_ref().is_some_and(is_deadline);
     match DeploymentState::try_from(state) {
+        Ok(DeploymentState::Succeeded) if deadline => {
+            "it succeeded after its deadline: the stop came too late".to_owned()
+        }
+        Ok(DeploymentState::Failed) if deployment.not_healthy => "it ended as applied, not healthy".to_owned(),
+        Ok(DeploymentState::Active) if deadline => {
+            "a deadline is no outcome: still running, no end was seen".to_owned()
+        }
         Ok(DeploymentState::Succeeded) => "the cancel came too late: it succeeded".to_owned(),
         Ok(DeploymentState::Cancelled) if deployment.never_mutated => {
             "cancelled, and it never changed anything".to_owned()

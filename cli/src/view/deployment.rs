@@ -54,7 +54,10 @@ fn attempt_text(attempt: &v1::Attempt, canvas: Canvas<'_>) -> String {
     let state = word::attempt_state(attempt.state);
     let (agent, fence) = (one_line(&attempt.agent), one_line(&attempt.fence_text));
     let head = format!("{heading}  {state}{declined}  on {agent}  under fence {fence}  offered {offered}\n");
-    let table: String = steps::table(&attempt.steps, canvas).lines().map(|line| format!("  {line}\n")).collect();
+    let table: String = steps::table(&attempt.steps, attempt.lease_ttl.is_some(), canvas)
+        .lines()
+        .map(|line| format!("  {line}\n"))
+        .collect();
     head + &table
 }
 

@@ -5,6 +5,7 @@ use holdfast_common::text::one_line;
 use holdfast_common::time::Millis;
 use holdfast_proto::v1::{self, AttemptState, DeploymentState, StepEffect, StepState};
 
+use super::cancellation::asker;
 use super::{Canvas, stamp, word};
 use crate::output::time;
 
@@ -38,8 +39,7 @@ fn intent(deployment: &v1::Deployment, canvas: Canvas<'_>) -> Vec<String> {
     }
     if let Some(cancel) = &deployment.cancellation {
         let at = stamp::near(cancel.requested_at.as_ref(), canvas).unwrap_or_default();
-        let who = if cancel.cause == "timeout" { "the deadline of step " } else { "" };
-        lines.push(format!("{who}{} asked for a stop {at}: {}", one_line(&cancel.by), one_line(&cancel.reason)));
+        lines.push(format!("{} asked for a stop {at}: {}", asker(cancel), one_line(&cancel.reason)));
     }
     lines
 }
@@ -154,7 +154,33 @@ fn effect(deployment: &v1::Deployment) -> Vec<String> {
     if lines.is_empty() {
         lines.push("every permitted step was never started, and now never can be".to_owned());
     }
+    lines.extend(health(deployment));
     lines
+}
+
+/// What the last attempt saw of the health after the changes, check by check. What was not seen is said.
+fn health(deployment: &v1::Deployment) -> Vec<String> {
+    let Some(last) = deployment.attempts.last() else { return Vec::new() };
+    let checks = last.steps.iter().filter(|step| !step.looks_at.is_empty());
+    let told = checks.map(|step| {
+        let (name, detail) = (one_line(&step.name), one_line(&step.detail));
+        match StepState::try_from(step.state) {
+            Ok(StepState::Applied) => format!("healthy by {name}: {detail}"),
+            Ok(StepState::Failed) => format!("not healthy by {name}: {detail}"),
+            Ok(StepState::Started) => format!("health is being looked at by {name}"),
+            Ok(
+                StepState::Pending
+                | StepState::Permitted
+                | StepState::Stopped
+                | StepState::Unknown
+                | StepState::NotStarted
+                | StepState::Carried
+                | StepState::Unspecified,
+            )
+            | Err(_) => format!("health was not seen by {name}"),
+        }
+    });
+    told.collect()
 }
 
 fn reservation(deployment: &v1::Deployment, canvas: Canvas<'_>) -> Vec<String> {

@@ -3,6 +3,7 @@
 use holdfast_common::text::one_line;
 use holdfast_proto::v1::{self, DeploymentState};
 
+use super::cancellation::is_deadline;
 use super::{Canvas, facets, labelled, stamp, word};
 use crate::output::Tone;
 
@@ -47,8 +48,15 @@ fn known(deployment: &v1::Deployment) -> Vec<String> {
     if deployment.ended_by_decision {
         lines.push("a decision ended it; who took it and why is in its history".to_owned());
     }
-    if deployment.cancel_too_late {
+    let by_deadline = deployment.cancellation.as_ref().is_some_and(is_deadline);
+    if deployment.after_deadline {
+        lines.push("it succeeded after a deadline of it had passed".to_owned());
+    }
+    if deployment.cancel_too_late && !by_deadline {
         lines.push("a cancel was asked for and came too late".to_owned());
+    }
+    if deployment.not_healthy {
+        lines.push("every change was applied, and a check after them failed: it is not taken back".to_owned());
     }
     lines
 }

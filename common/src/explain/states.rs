@@ -156,6 +156,30 @@ pub(super) const STATES: &[(&str, Explanation)] = &[
         ),
     ),
     (
+        "passed",
+        state(
+            "The health check held: no look failed within its whole window. A check changes nothing, so nothing of it is applied.",
+            "It says how it was then, on the host of the last change. A later attempt looks again.",
+            "Nothing. holdfast logs D --step NAME shows each change that it saw.",
+        ),
+    ),
+    (
+        "not_healthy",
+        state(
+            "Every change was observed as applied, and a check after them failed or did not hold in its time.",
+            "The deployment has failed and its revision is recorded: nothing is applied in part, and nothing was taken back.",
+            "holdfast show D tells what the check saw last. Correct the cause and submit a new deployment, or deploy the old revision.",
+        ),
+    ),
+    (
+        "over_deadline",
+        state(
+            "A deadline of a step, of a check or of the whole deployment has passed, and no end was seen. A deadline asks for a stop and claims none.",
+            "It may still be running, and the target stays reserved. A success that is seen under a live lease is kept, and flagged.",
+            "Watch the five stages of the request, whose cause is timeout. It ends when somebody observes an end.",
+        ),
+    ),
+    (
         "stopped",
         state(
             "It was stopped from outside, and it was seen to be over: no process of it is left.",

@@ -26,6 +26,7 @@ fn every_state_stage_disposition_and_reason_is_explained() {
     let words = "
         queued active succeeded failed cancelled uncertain held hold superseded
         offered running stopped declined lapsed interrupted resolved
+        passed not_healthy over_deadline
         pending permitted started applied unknown not_started carried
         requested recorded delivered acted observed
         accepted duplicate filed

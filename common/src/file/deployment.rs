@@ -10,18 +10,32 @@ use crate::file::step::{Step, Work};
 use crate::file::target::TOP_KEYS as TARGET_KEYS;
 use crate::file::template::Template;
 use crate::file::tree::{self, Node, Value};
+use crate::file::verify::{self, Check};
 use crate::file::{Errors, SCHEMA, field, later, reconcile, text};
 use crate::id::TargetName;
 use crate::recovery::Policy;
-use crate::spec::{OrderKey, RetrySpec};
+use crate::spec::{OrderKey, RetrySpec, Timeouts};
 use crate::time::Millis;
 
 /// The keys at the top of the file.
-pub(super) const TOP_KEYS: [&str; 11] =
-    ["schema", "target", "inputs", "lease", "step", "verify", "cancel", "retry", "rollback", "reconcile", "order"];
+pub(super) const TOP_KEYS: [&str; 12] = [
+    "schema",
+    "target",
+    "inputs",
+    "lease",
+    "step",
+    "verify",
+    "cancel",
+    "timeouts",
+    "retry",
+    "rollback",
+    "reconcile",
+    "order",
+];
 
 const MAX_STEPS: usize = 100;
 const HOUR: Millis = Millis::from_secs(3600);
+const MONTH: Millis = Millis::from_secs(30 * 86_400);
 const DEFAULT_TTL: Millis = Millis::from_secs(30);
 const DEFAULT_GRACE: Millis = Millis::from_secs(10);
 const DEFAULT_RETRY: RetrySpec =
@@ -38,10 +52,12 @@ pub struct DeploymentFile {
     pub(super) lease_ttl: Millis,
     pub(super) cancel_grace: Millis,
     pub(super) retry: RetrySpec,
+    pub(super) timeouts: Timeouts,
     // Stricter than the target, or as it is.
     pub(super) policy: Option<Policy>,
     pub(super) order: Option<Order>,
     pub(super) steps: Vec<Step>,
+    pub(super) checks: Vec<Check>,
 }
 
 impl DeploymentFile {
@@ -98,12 +114,15 @@ impl DeploymentFile {
         let lease_ttl = span(reader, fields.get("lease"), "ttl", Millis::from_secs(1)..=HOUR, DEFAULT_TTL);
         let cancel_grace = span(reader, fields.get("cancel"), "grace", Millis(0)..=HOUR, DEFAULT_GRACE);
         let retry = retry(reader, fields.get("retry"));
-        later::verify(reader, fields.get("verify"));
+        let timeouts = timeouts(reader, fields.get("timeouts"));
         later::rollback(reader, fields.get("rollback"));
         let policy = reconcile::of_deployment(reader, fields.get("reconcile"));
         let order = fields.get("order").and_then(|item| order(reader, &item, &inputs));
+        let checks = verify::read(reader, fields.get("verify"), &inputs.names);
         let steps = steps(reader, &fields, &inputs)?;
-        Some(Self { text: text.to_owned(), target, inputs, lease_ttl, cancel_grace, retry, policy, order, steps })
+        unique(reader, &steps, &checks);
+        let text = text.to_owned();
+        Some(Self { text, target, inputs, lease_ttl, cancel_grace, retry, timeouts, policy, order, steps, checks })
     }
 }
 
@@ -140,16 +159,28 @@ pub(super) fn open<'t>(reader: &mut Reader, root: &'t Node, known: &[&str]) -> O
 fn steps(reader: &mut Reader, fields: &Fields<'_>, inputs: &Inputs) -> Option<Vec<Step>> {
     let list = reader.required(fields, "step")?;
     let items = reader.list(&list, 1..=MAX_STEPS)?;
-    let mut steps: Vec<Step> = Vec::new();
-    for item in &items {
-        let Some(step) = Step::read(reader, item, &inputs.names) else { continue };
-        if steps.iter().any(|earlier| earlier.name == step.name) {
-            let message = format!("the name \"{}\" is taken by an earlier step", step.name);
-            reader.fault(Code::InvalidValue, step.place.clone(), message);
+    Some(items.iter().filter_map(|item| Step::read(reader, item, &inputs.names)).collect())
+}
+
+/// Steps and checks share one list of names.
+fn unique(reader: &mut Reader, steps: &[Step], checks: &[Check]) {
+    let mut taken = BTreeSet::new();
+    let steps = steps.iter().map(|step| (&step.name, &step.place));
+    for (name, place) in steps.chain(checks.iter().map(|check| (&check.name, &check.place))) {
+        if !taken.insert(name) {
+            let message = format!("the name \"{name}\" is taken by an earlier step");
+            reader.fault(Code::InvalidValue, place.clone(), message);
         }
-        steps.push(step);
     }
-    Some(steps)
+}
+
+/// `[timeouts]`.
+fn timeouts(reader: &mut Reader, item: Option<Item<'_>>) -> Timeouts {
+    let Some(fields) = item.and_then(|item| reader.table(&item, &["queue", "deployment"])) else {
+        return Timeouts::default();
+    };
+    let mut take = |key| fields.get(key).and_then(|item| reader.duration(&item, Millis(100)..=MONTH));
+    Timeouts { queue: take("queue"), deployment: take("deployment") }
 }
 
 /// The one duration of a table.

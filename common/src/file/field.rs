@@ -46,6 +46,74 @@ pub(super) fn overlap(one: &str, other: &str) -> bool {
     long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
+/// Longest URL, and longest text that a body is searched for.
+const MAX_URL: usize = 2048;
+const MAX_EXPECTED: usize = 1024;
+
+/// A plain URL that a check asks: no credentials, no fragment, nothing that would have to be escaped first.
+pub(super) fn url(text: &str) -> Result<(), Complaint> {
+    let wrong = |why: &str| Err(Complaint::invalid(format!("{} {why}", shown(text))));
+    let Some(rest) = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://")) else {
+        return wrong("is no URL: it begins with \"http://\" or \"https://\"");
+    };
+    if text.len() > MAX_URL {
+        return Err(Complaint::invalid(format!("a URL has at most {MAX_URL} bytes, this one has {}", text.len())));
+    }
+    if !text.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"<>\\^`{|}#".contains(&byte)) {
+        return wrong("has a character that a URL can't have: escape it as %XX, and leave out \"#\"");
+    }
+    let authority = rest.split(['/', '?']).next().unwrap_or_default();
+    if authority.contains('@') {
+        return Err(Complaint::invalid("a URL with credentials is not allowed: files hold no secrets"));
+    }
+    let (host, port) = host_and_port(authority);
+    match (is_host(host), port.is_none_or(is_port)) {
+        (true, true) => Ok(()),
+        (false, _) => wrong("has no host that can be read"),
+        (true, false) => wrong("has a port outside 1 to 65535"),
+    }
+}
+
+/// `host:port`.
+pub(super) fn address(text: &str) -> Result<(), Complaint> {
+    let (host, port) = host_and_port(text);
+    if is_host(host) && port.is_some_and(is_port) {
+        return Ok(());
+    }
+    Err(Complaint::invalid(format!(
+        "{} is no address: write it like \"127.0.0.1:8080\" or \"[::1]:8080\"",
+        shown(text)
+    )))
+}
+
+pub(super) fn expected_body(text: &str) -> Result<(), Complaint> {
+    if (1..=MAX_EXPECTED).contains(&text.len()) {
+        return Ok(());
+    }
+    Err(Complaint::invalid(format!("has {} bytes, 1 to {MAX_EXPECTED} are allowed", text.len())))
+}
+
+/// An IPv6 address stands in brackets.
+fn host_and_port(authority: &str) -> (&str, Option<&str>) {
+    let after = authority.find(']').map_or(0, |end| end + 1);
+    match authority[after..].find(':') {
+        Some(colon) => (&authority[..after + colon], Some(&authority[after + colon + 1..])),
+        None => (authority, None),
+    }
+}
+
+fn is_host(host: &str) -> bool {
+    if let Some(inside) = host.strip_prefix('[') {
+        return inside.strip_suffix(']').is_some_and(|address| address.parse::<std::net::Ipv6Addr>().is_ok());
+    }
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    (1..=253).contains(&host.len()) && host.bytes().all(plain) && !host.starts_with(['.', '-'])
+}
+
+fn is_port(port: &str) -> bool {
+    port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|port| port > 0)
+}
+
 /// An order key in a string.
 pub(super) fn order(text: &str) -> Result<(), Complaint> {
     OrderKey::parse(text).map(|_| ()).ok_or_else(|| no_order(text))

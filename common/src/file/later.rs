@@ -1,12 +1,9 @@
 //! What the schema has and this version can't honour: recognised, checked for unknown keys, and refused.
 //!
-//! To ignore one of these would be a lie: success without its `verify` is no success.
+//! To ignore one of these would be a lie: a release without the approval that it asked for is not what was asked for.
 
 use crate::code::Code;
 use crate::file::reader::{Item, Reader};
-use crate::time::Millis;
-
-const DAY: Millis = Millis::from_secs(86_400);
 
 /// `[approval]`.
 pub(super) fn approval(reader: &mut Reader, item: Option<Item<'_>>) {
@@ -14,25 +11,6 @@ pub(super) fn approval(reader: &mut Reader, item: Option<Item<'_>>) {
     let Some(people) = fields.get("people") else { return };
     if reader.integer(&people, 0..=100).is_some_and(|count| count > 0) {
         reader.not_supported(&people, "approval by people");
-    }
-}
-
-/// `[[verify]]`.
-pub(super) fn verify(reader: &mut Reader, item: Option<Item<'_>>) {
-    let Some(list) = item else { return };
-    let Some(checks) = reader.list(&list, 0..=100) else { return };
-    for check in &checks {
-        let Some(fields) = reader.table(check, &["http", "for", "timeout"]) else { continue };
-        if let Some(http) = fields.get("http")
-            && let Some(http) = reader.table(&http, &["url", "expect_status"])
-        {
-            http.get("url").and_then(|url| reader.text(&url).map(|_| ()));
-            http.get("expect_status").and_then(|status| reader.integer(&status, 100..=599));
-        }
-        for key in ["for", "timeout"] {
-            fields.get(key).and_then(|span| reader.duration(&span, Millis(0)..=DAY));
-        }
-        reader.not_supported(check, "health verification");
     }
 }
 

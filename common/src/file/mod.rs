@@ -10,8 +10,8 @@
 //! part that the schema has and this version can't honour is
 //! [`Code::NotSupported`](crate::code::Code::NotSupported). Every error says line, column and key.
 //!
-//! `${inputs.NAME}` is the only substitution. It is made once, in the strings of `run` and `with`; what it puts in is
-//! never read again, and holds no control characters.
+//! `${inputs.NAME}` is the only substitution. It is made once, in the strings of `run`, `with` and `[[verify]]`; what it puts
+//! in is never read again, and holds no control characters.
 
 mod deployment;
 mod error;
@@ -30,6 +30,7 @@ mod template;
 mod tests;
 mod tree;
 mod undigested;
+mod verify;
 
 pub use deployment::DeploymentFile;
 pub use error::{Error, Errors, Position};

@@ -7,9 +7,12 @@ use crate::file::deployment::Order;
 use crate::file::reader::{Complaint, Place, Reader};
 use crate::file::step::{Step, Work};
 use crate::file::template::Template;
+use crate::file::verify::{Check, ProbeText};
 use crate::file::{DeploymentFile, Errors, MAX_RESOLVED, field};
 use crate::id::{ResourceName, Revision, TargetName};
-use crate::spec::{DeploymentSpec, OrderKey, ResourceAdapter, StepBody, StepEffect, StepSpec, TargetSpec};
+use crate::spec::{
+    CheckSpec, DeploymentSpec, OrderKey, Probe, ResourceAdapter, RetryClass, StepBody, StepEffect, StepSpec, TargetSpec,
+};
 
 impl DeploymentFile {
     /// Everything that can be said without the target and without inputs that have no default.
@@ -21,6 +24,9 @@ impl DeploymentFile {
             strings.body(step);
             strings.revision(step.revision.as_ref());
             strings.revision(step.expected_revision.as_ref());
+        }
+        for check in &self.checks {
+            strings.probe(&check.probe);
         }
         strings.order(self.order.as_ref());
         self.done(reader, Some(()))
@@ -42,7 +48,8 @@ impl DeploymentFile {
             return self.done(reader, None);
         }
         let mut strings = Strings { reader: &mut reader, values: &values, left: MAX_RESOLVED };
-        let steps: Vec<_> = self.steps.iter().map(|step| strings.step(step, target)).collect();
+        let mut steps: Vec<_> = self.steps.iter().map(|step| strings.step(step, target)).collect();
+        steps.extend(self.checks.iter().map(|check| strings.check(check)));
         let steps = steps.into_iter().collect::<Option<Vec<_>>>();
         let order = strings.order(self.order.as_ref());
         let spec = steps.map(|steps| DeploymentSpec {
@@ -52,6 +59,7 @@ impl DeploymentFile {
             steps,
             cancel_grace: self.cancel_grace,
             retry: self.retry,
+            timeouts: self.timeouts,
             policy: self.policy,
             order,
         });
@@ -103,6 +111,44 @@ impl Strings<'_> {
         })
     }
 
+    /// A final step without effect: run again in every attempt, after everything that changes anything.
+    fn check(&mut self, check: &Check) -> Option<StepSpec> {
+        let probe = self.probe(&check.probe)?;
+        let Check { hold, interval, give_up, .. } = *check;
+        Some(StepSpec {
+            name: check.name.clone(),
+            effect: StepEffect::None,
+            resource: None,
+            retry: RetryClass::Pure,
+            body: StepBody::Check(CheckSpec { probe, hold, interval, give_up }),
+            revision: None,
+            expected_revision: None,
+            timeout: None,
+        })
+    }
+
+    fn probe(&mut self, probe: &ProbeText) -> Option<Probe> {
+        match probe {
+            ProbeText::Http { url, expect_status, expect_body } => {
+                let url = self.string(url, field::url);
+                let body = expect_body.as_ref().map(|body| self.string(body, field::expected_body));
+                let expect_body = match body {
+                    Some(body) => Some(body?),
+                    None => None,
+                };
+                Some(Probe::Http { url: url?, expect_status: *expect_status, expect_body })
+            }
+            ProbeText::Tcp { address } => Some(Probe::Tcp { address: self.string(address, field::address)? }),
+            ProbeText::Command { argv } => Some(Probe::Command { argv: self.argv(argv)? }),
+        }
+    }
+
+    fn argv(&mut self, argv: &[Template]) -> Option<Vec<String>> {
+        let program = self.string(&argv[0], field::program);
+        let rest: Vec<_> = argv[1..].iter().map(|template| self.string(template, |_| Ok(()))).collect();
+        std::iter::once(program).chain(rest).collect()
+    }
+
     /// The step's resource. A step without effect has one only if it names one.
     fn resource(&mut self, step: &Step, target: &TargetSpec) -> Option<Option<ResourceName>> {
         let place = step.resource.as_ref().map_or_else(|| step.place.clone(), |name| name.place.clone());
@@ -136,12 +182,7 @@ impl Strings<'_> {
 
     fn body(&mut self, step: &Step) -> Option<StepBody> {
         match &step.work {
-            Work::Command(argv) => {
-                let program = self.string(&argv[0], field::program);
-                let rest: Vec<_> = argv[1..].iter().map(|template| self.string(template, |_| Ok(()))).collect();
-                let argv = std::iter::once(program).chain(rest).collect::<Option<_>>()?;
-                Some(StepBody::Command { argv })
-            }
+            Work::Command(argv) => Some(StepBody::Command { argv: self.argv(argv)? }),
             Work::Release { archive, sha256 } => {
                 let archive = self.string(archive, field::archive);
                 let sha256 = self.string(sha256, field::sha256);

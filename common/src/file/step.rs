@@ -192,7 +192,7 @@ impl Reader {
         Some(template)
     }
 
-    fn rule(&mut self, template: &Template, rule: fn(&str) -> Result<(), Complaint>) -> Option<()> {
+    pub(super) fn rule(&mut self, template: &Template, rule: fn(&str) -> Result<(), Complaint>) -> Option<()> {
         match template.literal().map(|text| rule(&text)) {
             None | Some(Ok(())) => Some(()),
             Some(Err(complaint)) => {

@@ -104,6 +104,7 @@ fn about(state: Option<&TargetState>, event: &Event) -> Option<DeploymentId> {
         | Event::InquiryOpened { deployment, .. }
         | Event::CancelRecorded { deployment, .. }
         | Event::CancelAfterEnd { deployment, .. }
+        | Event::DeploymentDeadlinePassed { deployment }
         | Event::DeploymentMoved { deployment, .. }
         | Event::PolicyScheduled { deployment, .. }
         | Event::Decided { deployment, .. }
@@ -133,14 +134,14 @@ pub(crate) fn change(state: &mut TargetState, recorded: &Recorded) -> Result<(),
     }
     match &recorded.event {
         Event::TargetDeclared { spec, .. } => target::declared_anew(state, spec),
-        Event::Submitted { deployment, number, request, spec, plan, by } => {
-            waiting::submitted(state, recorded, *deployment, *number, *request, spec, plan, by)?;
+        Event::Submitted { deployment, number, request, spec, plan, by, queue_deadline } => {
+            waiting::submitted(state, recorded, *deployment, *number, *request, spec, plan, by, *queue_deadline)?;
         }
         Event::Reserved { deployment, expected } => waiting::reserved(state, recorded, *deployment, expected)?,
         Event::Waits { deployment, why, not_before } => waiting::waits(state, *deployment, why, *not_before)?,
         Event::LeaseGranted { .. } => attempt::leased(state, recorded)?,
         Event::LeaseRenewed { attempt, run, serving } => attempt::renewed(state, *attempt, *run, *serving)?,
-        Event::OfferAccepted { attempt } => attempt::accepted(state, *attempt)?,
+        Event::OfferAccepted { attempt, deadline } => attempt::accepted(state, *attempt, *deadline)?,
         Event::OfferDeclined { attempt, reason } => attempt::declined(state, *attempt, *reason)?,
         Event::PermitGranted { attempt, step, deadline } => {
             attempt::permitted(state, recorded.at, *attempt, step, *deadline)?;
@@ -150,6 +151,7 @@ pub(crate) fn change(state: &mut TargetState, recorded: &Recorded) -> Result<(),
         }
         Event::AttemptEnded { attempt, state: end, .. } => attempt::ended(state, *attempt, *end)?,
         Event::DeadlinePassed { attempt, step } => attempt::over_deadline(state, *attempt, step)?,
+        Event::DeploymentDeadlinePassed { deployment } => waiting::over_deadline(state, *deployment)?,
         Event::EvidenceFiled { deployment, evidence } => target::filed(state, *deployment, evidence)?,
         Event::InquiryOpened { deployment, inquiry, .. } => target::inquired(state, *deployment, inquiry)?,
         Event::CancelRecorded { deployment, cause, reason } => {

@@ -54,8 +54,14 @@ bugs! {
     ForgetFenceOnRequeue = "forget_fence_on_requeue";
     /// A decision is taken although newer evidence came.
     EvidenceMovedIgnored = "evidence_moved_ignored";
-    /// A passed deadline ends the deployment.
+    /// A step's passed deadline ends the deployment.
     TimeoutEnds = "timeout_ends";
+    /// The deployment's own passed deadline ends it.
+    DeploymentTimeoutEnds = "deployment_timeout_ends";
+    /// A check that failed is told as a success.
+    VerifyIgnored = "verify_ignored";
+    /// A check that held in an earlier attempt is carried over like a change.
+    VerifyCarried = "verify_carried";
     /// A new attempt begins although an operator has put the target on hold.
     StartUnderHold = "start_under_hold";
 }

@@ -32,8 +32,12 @@ pub fn due(state: &TargetState, now: Now) -> Vec<Effect> {
 #[must_use]
 pub fn next_wakeup(state: &TargetState, now: Now) -> Option<Serving> {
     let hold = state.hold.as_ref().and_then(|hold| hold.until).map(|until| until.at);
+    let all = state.current.iter().chain(&state.queue);
+    let queue = all.filter(|deployment| deployment.is_in_queue()).filter_map(|deployment| deployment.queue_deadline);
+    let whole = state.current.iter().filter(|deployment| !deployment.over_deadline);
+    let deadline = whole.filter_map(|deployment| deployment.deadline);
     let current = state.current.as_ref().and_then(|deployment| wakeup(state, deployment, now));
-    hold.into_iter().chain(current).min()
+    queue.chain(deadline).chain(hold).chain(current).min()
 }
 
 fn wakeup(state: &TargetState, deployment: &Deployment, now: Now) -> Option<Serving> {
@@ -67,7 +71,9 @@ pub(crate) fn is_assignable(state: &TargetState, deployment: &Deployment, now: N
     }
     let waits = matches!(deployment.state, DeploymentState::Queued | DeploymentState::Active);
     let delayed = deployment.not_before.is_some_and(|instant| now.serving < instant);
-    waits && deployment.live().is_none() && deployment.cancel.is_none() && !delayed
+    let passed = |deadline: Option<Serving>| deadline.is_some_and(|instant| instant <= now.serving);
+    let late = passed(deployment.deadline) || passed(deployment.queue_deadline);
+    waits && deployment.live().is_none() && deployment.cancel.is_none() && !delayed && !late
 }
 
 fn assignment(state: &TargetState, deployment: &Deployment, now: Now) -> Option<Effect> {

@@ -54,6 +54,9 @@ pub enum Event {
         plan: PlanDigest,
         /// By whom.
         by: OperatorName,
+        /// Until when an agent must have taken it, in serving time.
+        #[serde(default)]
+        queue_deadline: Option<Serving>,
     },
     /// The target is held for it from now on.
     Reserved {
@@ -110,6 +113,9 @@ pub enum Event {
     OfferAccepted {
         /// The attempt.
         attempt: AttemptId,
+        /// Of the first one that is taken: when the deployment is over its own deadline, in serving time.
+        #[serde(default)]
+        deadline: Option<Serving>,
     },
     /// The agent did not take the offer. Not counted as a try.
     OfferDeclined {
@@ -190,6 +196,11 @@ pub enum Event {
         attempt: AttemptId,
         /// The step.
         step: StepName,
+    },
+    /// The deployment passed its own deadline without an end.
+    DeploymentDeadlinePassed {
+        /// The deployment.
+        deployment: DeploymentId,
     },
     /// The deployment moved to a state that is not terminal.
     DeploymentMoved {

@@ -26,6 +26,8 @@ pub(crate) fn asked_by(cause: &CancelCause) -> String {
     match cause {
         CancelCause::Operator { by } => format!("{by} asked for a stop"),
         CancelCause::Timeout { step } => format!("step {step} passed its deadline"),
+        CancelCause::QueueTimeout => "no agent took it within its time in the queue".to_owned(),
+        CancelCause::DeploymentTimeout => "it passed its own deadline".to_owned(),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! An attempt's own record is never rewritten: where a decision settled what nobody observed, the decision is read here.
 
-use holdfast_common::id::{ResourceName, Revision, StepName};
+use holdfast_common::id::{AgentName, ResourceName, Revision, StepName};
 use holdfast_common::outcome::{FailureClass, OperationState, StepEnd};
 use holdfast_common::recovery::DecisionKind;
 use holdfast_common::report::ReportBody;
@@ -11,8 +11,8 @@ use holdfast_common::time::Wall;
 
 use crate::bugs::{self, Bug};
 use crate::state::{
-    Attempt, DecisionRecord, Deployment, EvidenceBody, ResourceKnowledge, RevisionSource, StepRun, StepState,
-    TargetState,
+    Attempt, CancelCause, DecisionRecord, Deployment, EvidenceBody, ResourceKnowledge, RevisionSource, StepRun,
+    StepState, TargetState,
 };
 
 /// What became of a mutating step, as far as it was observed or decided.
@@ -75,8 +75,82 @@ pub(crate) fn mutating(deployment: &Deployment) -> impl Iterator<Item = &StepSpe
     deployment.spec.steps.iter().filter(|step| step.effect == StepEffect::Mutates)
 }
 
+/// What was observed of the checks, once every change of the deployment is applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Health {
+    /// Nothing was changed, or a change is missing: no check says anything.
+    Unasked,
+    /// Every step after the changes ended well.
+    Held,
+    /// This step ended against it, or its time was over: another try would see the same.
+    Against(StepName),
+    /// This step did not come to an end of its own, or it stands before the changes: it says nothing of them.
+    Unseen(StepName),
+}
+
+/// What the last attempt saw of the health after the changes.
+pub(crate) fn health(deployment: &Deployment) -> Health {
+    let whole = mutating(deployment).all(|step| matches!(of(deployment, step), Fate::Applied(_)));
+    let Some(last) = deployment.attempts.last().filter(|_| whole && mutating(deployment).next().is_some()) else {
+        return Health::Unasked;
+    };
+    let changes = deployment.spec.steps.iter().rposition(|step| step.effect == StepEffect::Mutates);
+    let found = last.steps.iter().enumerate().find_map(|(at, run)| {
+        let name = run.name.clone();
+        let is_after = Some(at) > changes;
+        match run.state {
+            StepState::Ended(StepEnd::Applied) | StepState::Carried { .. } => None,
+            StepState::Ended(StepEnd::Failed { class: FailureClass::Transient | FailureClass::Permanent, .. })
+                if is_after =>
+            {
+                Some(Health::Against(name))
+            }
+            StepState::Ended(StepEnd::Stopped { .. }) if was_too_slow(deployment, &name) => Some(Health::Against(name)),
+            StepState::Pending
+            | StepState::Permitted
+            | StepState::Started
+            | StepState::Ended(
+                StepEnd::Failed { .. } | StepEnd::Stopped { .. } | StepEnd::Unknown | StepEnd::NotStarted,
+            ) => Some(Health::Unseen(name)),
+        }
+    });
+    found.unwrap_or(Health::Held)
+}
+
+/// Whether that check was stopped because its own time was over.
+fn was_too_slow(deployment: &Deployment, name: &StepName) -> bool {
+    let check = deployment.step(name).is_some_and(|step| step.body.check().is_some());
+    let cause = deployment.cancel.as_ref().map(|cancel| &cancel.cause);
+    check && matches!(cause, Some(CancelCause::Timeout { step }) if step == name)
+}
+
+/// The agent on whose host the checks belong: the one that applied the last change. `None` where a change is still to be
+/// made, which then decides it, or nothing is checked; or where a decision settled that change, because whoever made it was
+/// found out of reach: then whoever reaches the resource may look.
+pub(crate) fn checked_on(deployment: &Deployment) -> Option<&AgentName> {
+    let checks = deployment.spec.steps.iter().any(|step| step.body.check().is_some());
+    let last = mutating(deployment).last().filter(|_| checks)?;
+    if !mutating(deployment).all(|step| matches!(of(deployment, step), Fate::Applied(_))) {
+        return None;
+    }
+    let made = |attempt: &&Attempt| match attempt.step(&last.name).map(|run| run.state) {
+        Some(StepState::Permitted | StepState::Started | StepState::Ended(_)) => true,
+        Some(StepState::Pending | StepState::Carried { .. }) | None => false,
+    };
+    let maker = deployment.attempts.iter().rev().find(made)?;
+    settled(deployment, maker, &last.name).is_none().then_some(&maker.agent)
+}
+
 /// The mutating steps that are applied: a new attempt carries them.
 pub(crate) fn applied(deployment: &Deployment) -> Vec<StepName> {
+    if bugs::on(Bug::VerifyCarried) {
+        let ended = |name: &StepName| {
+            let mut runs = deployment.attempts.iter().filter_map(|attempt| attempt.step(name));
+            runs.any(|run| run.state == StepState::Ended(StepEnd::Applied))
+        };
+        let names = deployment.spec.steps.iter().map(|step| step.name.clone());
+        return names.filter(ended).collect();
+    }
     let applied = mutating(deployment).filter(|step| matches!(of(deployment, step), Fate::Applied(_)));
     applied.map(|step| step.name.clone()).collect()
 }

@@ -3,6 +3,7 @@
 pub(crate) mod assign;
 pub(crate) mod attest;
 pub(crate) mod cancel;
+pub(crate) mod deadline;
 pub(crate) mod declare;
 pub(crate) mod finding;
 pub(crate) mod heard;

@@ -2,28 +2,31 @@
 //!
 //! ```text
 //! the agent said   steps                                    cancel   the deployment
-//! succeeded        all applied                              -        succeeded ("the cancel came too late" where one was)
+//! succeeded        all applied, all checks held             -        succeeded ("came too late" where a stop was asked for)
 //! failed, stopped  an unsafe step may be applied in part    any      held
+//! failed, stopped  all changes applied, a check after       any      failed: applied, not healthy. No other try
+//!                  them failed, or its own time was over
 //! failed           -                                        yes      failed, as observed
 //! stopped          -                                        yes      cancelled, as observed
-//! either           nothing bars another try, tries left,    no       the next try after a delay
-//!                  not all mutating steps applied
+//! either           nothing bars another try, tries left     no       the next try after a delay: what was applied is
+//!                                                                    carried, a check that was not seen to end runs again
 //! either           else                                     no       failed, as observed
 //! ```
 
-use holdfast_common::id::StepName;
+use holdfast_common::id::{AgentName, StepName};
 use holdfast_common::outcome::{AttemptEnd, StepEnd};
 use holdfast_common::spec::StepEffect;
 
+use crate::bugs::{self, Bug};
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::explain;
-use crate::fate::{self, Fate};
+use crate::fate::{self, Fate, Health};
 use crate::input::Jitter;
 use crate::policy;
 use crate::reservation::{self, End};
 use crate::split;
-use crate::state::{Attempt, AttemptState, Deployment, DeploymentState, StepState};
+use crate::state::{Attempt, AttemptState, CancelCause, Deployment, DeploymentState, StepState};
 
 /// Whether the end that an agent tells agrees with what it told of the steps. A success with a step missing, or a
 /// failure with nothing missing, is not believed.
@@ -52,12 +55,19 @@ pub(crate) fn ended(draft: &mut Draft<'_>, end: AttemptEnd, jitter: Jitter) {
     if end == AttemptEnd::Succeeded {
         return reservation::end(draft, id, End::observed(DeploymentState::Succeeded, because));
     }
+    let health = fate::health(deployment);
+    if matches!(health, Health::Against(_)) && bugs::on(Bug::VerifyIgnored) {
+        return reservation::end(draft, id, End::observed(DeploymentState::Succeeded, because));
+    }
     if fate::unsafe_in_part(deployment) {
         let because = format!("{because}; it is not safe to repeat and may be applied in part");
         return draft.record(policy::moved(draft, id, DeploymentState::Held, because));
     }
+    if matches!(health, Health::Against(_)) {
+        return reservation::end(draft, id, End::not_healthy(because));
+    }
     let tries_left = deployment.tries() < deployment.spec.retry.max_attempts;
-    let again = fate::bars_another_try(deployment).is_none() && tries_left && !is_unhealthy(deployment);
+    let again = fate::bars_another_try(deployment).is_none() && tries_left;
     match (end, deployment.cancel.is_some()) {
         (AttemptEnd::Stopped, true) => reservation::end(draft, id, End::observed(DeploymentState::Cancelled, because)),
         (_, false) if again => split::try_again(draft, jitter, &because),
@@ -65,30 +75,51 @@ pub(crate) fn ended(draft: &mut Draft<'_>, end: AttemptEnd, jitter: Jitter) {
     }
 }
 
-/// Every mutating step is applied, and a check after them failed: applied, not healthy. Another try changes nothing.
-fn is_unhealthy(deployment: &Deployment) -> bool {
-    let mut steps = fate::mutating(deployment).peekable();
-    let any = steps.peek().is_some();
-    any && steps.all(|step| matches!(fate::of(deployment, step), Fate::Applied(_)))
-}
-
 fn sentence(deployment: &Deployment, attempt: &Attempt, end: AttemptEnd) -> String {
     let agent = &attempt.agent;
-    let asked = deployment.cancel.as_ref().map(|cancel| explain::asked_by(&cancel.cause));
+    let cause = deployment.cancel.as_ref().map(|cancel| &cancel.cause);
+    let asked = cause.map(explain::asked_by);
     match (end, asked) {
-        (AttemptEnd::Succeeded, None) => format!("{agent} reported every step as applied"),
+        (AttemptEnd::Succeeded, None) => succeeded(deployment, attempt),
+        (AttemptEnd::Succeeded, Some(asked)) if cause.is_some_and(CancelCause::is_timeout) => {
+            format!("{}, after a deadline: {asked}, and the stop came too late", succeeded(deployment, attempt))
+        }
         (AttemptEnd::Succeeded, Some(asked)) => {
-            format!("{agent} reported every step as applied; {asked}, and it came too late")
+            format!("{}; {asked}, and it came too late", succeeded(deployment, attempt))
         }
-        (AttemptEnd::Stopped, Some(asked)) => format!("{asked}, and {agent} stopped{}", left(deployment, attempt)),
-        (AttemptEnd::Stopped, None) => {
-            format!("{agent} stopped although nobody asked for it{}", left(deployment, attempt))
-        }
-        (AttemptEnd::Failed, _) => match unfinished(attempt) {
-            Some(step) if is_unhealthy(deployment) => format!("applied, not healthy: step {step} failed on {agent}"),
-            Some(step) => format!("step {step} failed on {agent}{}", left(deployment, attempt)),
-            None => format!("{agent} failed before any step did{}", left(deployment, attempt)),
+        (AttemptEnd::Failed | AttemptEnd::Stopped, asked) => match (fate::health(deployment), end, asked) {
+            (Health::Against(step), ..) => not_healthy(deployment, &step, agent),
+            (_, AttemptEnd::Stopped, Some(asked)) => {
+                format!("{asked}, and {agent} stopped{}", left(deployment, attempt))
+            }
+            (Health::Unseen(step), ..) => {
+                format!("applied, health not known: step {step} did not end well on {agent}")
+            }
+            (Health::Unasked | Health::Held, AttemptEnd::Stopped, None) => {
+                format!("{agent} stopped although nobody asked for it{}", left(deployment, attempt))
+            }
+            (Health::Unasked | Health::Held, _, _) => match unfinished(attempt) {
+                Some(step) => format!("step {step} failed on {agent}{}", left(deployment, attempt)),
+                None => format!("{agent} failed before any step did{}", left(deployment, attempt)),
+            },
         },
+    }
+}
+
+fn succeeded(deployment: &Deployment, attempt: &Attempt) -> String {
+    let checks = deployment.spec.steps.iter().filter(|step| step.body.check().is_some()).count();
+    let agent = &attempt.agent;
+    match checks {
+        0 => format!("{agent} reported every step as applied"),
+        1 => format!("{agent} reported every step as applied, and that its check held"),
+        _ => format!("{agent} reported every step as applied, and that all {checks} checks held"),
+    }
+}
+
+fn not_healthy(deployment: &Deployment, step: &StepName, agent: &AgentName) -> String {
+    match deployment.step(step).is_some_and(|step| step.body.check().is_some()) {
+        true => format!("applied, not healthy: check {step} did not hold on {agent}"),
+        false => format!("applied, not healthy: step {step} failed on {agent}"),
     }
 }
 

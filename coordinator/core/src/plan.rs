@@ -138,7 +138,7 @@ pub struct PlannedResource {
 pub fn plan(state: &TargetState, spec: &DeploymentSpec, candidates: &[Candidate], wall: Wall) -> Plan {
     let agent = |candidate: &Candidate| PlannedAgent {
         agent: candidate.agent.clone(),
-        why_not: assign::why_not(state, candidate),
+        why_not: assign::why_not(state, None, candidate),
     };
     Plan {
         digest: PlanDigest::of(spec, &state.spec),
@@ -206,7 +206,7 @@ fn step(state: &TargetState, spec: &DeploymentSpec, at: usize) -> PlannedStep {
         adapter: step.body.adapter(),
         resource: step.resource.clone(),
         retry: step.retry,
-        timeout: step.timeout,
+        timeout: step.body.check().map(|check| check.give_up).or(step.timeout),
         wanted: step.revision.clone(),
         pin: step.expected_revision.clone().map(|pin| (pin.clone(), pin_holds(state, spec, at, &pin))),
         capability: capability.filter(|_| step.effect == StepEffect::Mutates),
@@ -255,6 +255,7 @@ fn not_undone(state: &TargetState, step: &StepSpec) -> Option<String> {
     }
     let name = &step.name;
     match &step.body {
+        StepBody::Check(_) => None,
         StepBody::Command { .. } => Some(format!("what the command of step {name} changes: it declares no reverse")),
         StepBody::Release { .. } => {
             let resource = step.resource.as_ref()?;

@@ -40,18 +40,30 @@ pub(crate) struct End {
     pub(crate) state: DeploymentState,
     pub(crate) because: String,
     pub(crate) by_decision: bool,
+    /// Every change was applied, and a check after them failed.
+    pub(crate) not_healthy: bool,
 }
 
 impl End {
     pub(crate) fn observed(state: DeploymentState, because: impl Into<String>) -> Self {
-        Self { state, because: because.into(), by_decision: false }
+        Self { state, because: because.into(), by_decision: false, not_healthy: false }
+    }
+
+    pub(crate) fn decided(state: DeploymentState, because: String) -> Self {
+        Self { state, because, by_decision: true, not_healthy: false }
+    }
+
+    pub(crate) fn not_healthy(because: String) -> Self {
+        Self { state: DeploymentState::Failed, because, by_decision: false, not_healthy: true }
     }
 }
 
 /// Ends a deployment: what it left at its resources, its end, and the next one's turn.
 pub(crate) fn end(draft: &mut Draft<'_>, id: DeploymentId, end: End) {
     let Some(deployment) = draft.state().deployment(id) else { return };
-    let too_late = end.state == DeploymentState::Succeeded && deployment.cancel.is_some();
+    let succeeded = end.state == DeploymentState::Succeeded;
+    let too_late = succeeded && deployment.cancel.is_some();
+    let passed = deployment.deadline.is_some_and(|deadline| deadline <= draft.now.serving);
     let state = if too_late && bugs::on(Bug::CancelWins) { DeploymentState::Cancelled } else { end.state };
     let ended = Ended {
         at: draft.now.wall,
@@ -59,6 +71,8 @@ pub(crate) fn end(draft: &mut Draft<'_>, id: DeploymentId, end: End) {
         because: end.because,
         never_mutated: fate::never_mutated(deployment),
         cancel_too_late: too_late,
+        after_deadline: succeeded && (passed || deployment.any_over_deadline()),
+        not_healthy: end.not_healthy,
     };
     for (resource, knowledge) in fate::aftermath(draft.state(), deployment, draft.now.wall) {
         draft.record(Event::RevisionRecorded { resource, knowledge });
@@ -100,7 +114,15 @@ pub(crate) fn next_turn(draft: &mut Draft<'_>) {
 fn drop_waiting(draft: &mut Draft<'_>, id: DeploymentId, state: DeploymentState, because: String) {
     let Some(deployment) = draft.state().queue.iter().find(|waiting| waiting.id == id) else { return };
     let never_mutated = fate::never_mutated(deployment);
-    let ended = Ended { at: draft.now.wall, by_decision: false, because, never_mutated, cancel_too_late: false };
+    let ended = Ended {
+        at: draft.now.wall,
+        by_decision: false,
+        because,
+        never_mutated,
+        cancel_too_late: false,
+        after_deadline: false,
+        not_healthy: false,
+    };
     draft.record(Event::DeploymentEnded { deployment: id, state, ended });
 }
 

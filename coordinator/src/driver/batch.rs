@@ -103,6 +103,7 @@ fn points(event: &Event) -> Option<(CrashPoint, CrashPoint)> {
         | Event::OfferDeclined { .. }
         | Event::AttemptEnded { .. }
         | Event::DeadlinePassed { .. }
+        | Event::DeploymentDeadlinePassed { .. }
         | Event::DeploymentMoved { .. }
         | Event::PolicyScheduled { .. }
         | Event::DeploymentEnded { .. }

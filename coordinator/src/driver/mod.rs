@@ -14,8 +14,10 @@
 //! simulation can call it without a thread; [`thread`] is the thin shell of production. A store that fails stops the
 //! process: nobody knows what is on disk, and the next start will read it.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use holdfast_common::adapter::Adapter;
 use holdfast_common::id::{AgentName, ResourceName};
 use holdfast_common::spec::TargetSpec;
 use holdfast_common::time::{Millis, Wall};
@@ -53,7 +55,9 @@ pub const BATCH: usize = 256;
 /// What sessions give to the driver. Called on the driver's thread; must not block.
 pub trait Sessions: Send + Sync {
     /// Every agent whose labels match the selector, by name.
-    fn candidates(&self, target: &TargetSpec) -> Vec<Candidate>;
+    ///
+    /// `needs` are the adapters of the steps that wait for an agent.
+    fn candidates(&self, target: &TargetSpec, needs: &BTreeSet<Adapter>) -> Vec<Candidate>;
 
     /// Connected agents that reach the resource, by name. `home` is the agent whose host holds host-bound resources.
     fn reachable(&self, target: &TargetSpec, resource: &ResourceName, home: Option<&AgentName>) -> Vec<AgentName>;

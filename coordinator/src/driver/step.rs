@@ -472,7 +472,9 @@ impl Inner {
         match effect {
             Effect::Assign { .. } => {
                 let Some(target) = self.targets.get(name) else { return Ok(None) };
-                let candidates = self.sessions.candidates(&target.state.spec);
+                let steps = target.state.current.iter().flat_map(|deployment| &deployment.spec.steps);
+                let needs = steps.map(|step| step.body.adapter()).collect();
+                let candidates = self.sessions.candidates(&target.state.spec, &needs);
                 Ok(Some(Input::Assign { candidates, attempt: self.draw.attempt() }))
             }
             Effect::Recover { deployment } => {

@@ -37,6 +37,9 @@ pub(super) fn tell(target: &TargetName, Recorded { event, deployment, .. }: &Rec
         Event::DeadlinePassed { attempt, step } => {
             warn!(%target, deployment, %attempt, %step, "over its deadline, still running as far as is known");
         }
+        Event::DeploymentDeadlinePassed { .. } => {
+            warn!(%target, deployment, "the deployment is over its own deadline, still running as far as is known");
+        }
         Event::DeploymentMoved {
             state: state @ (DeploymentState::Uncertain | DeploymentState::Held), because, ..
         } => {

@@ -3,6 +3,7 @@
 
 mod walk;
 
+use std::collections::BTreeSet;
 use std::future::Future as _;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::task::{ArcWake, waker};
+use holdfast_common::adapter::Adapter;
 use holdfast_common::claim::Claim;
 use holdfast_common::id::{AgentName, DeploymentId, RequestId, ResourceName, StoreId};
 use holdfast_common::recovery::DecisionKind;
@@ -58,7 +60,7 @@ impl Agents {
 }
 
 impl Sessions for Agents {
-    fn candidates(&self, _target: &TargetSpec) -> Vec<Candidate> {
+    fn candidates(&self, _target: &TargetSpec, _needs: &BTreeSet<Adapter>) -> Vec<Candidate> {
         let there = self.there.load(Ordering::Relaxed);
         vec![Candidate { incarnation: candidate().incarnation.filter(|_| there), ..candidate() }]
     }

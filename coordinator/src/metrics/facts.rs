@@ -138,6 +138,7 @@ pub fn kind(event: &Event) -> &'static str {
         Event::CancelRecorded { .. } => "cancel_recorded",
         Event::CancelAfterEnd { .. } => "cancel_after_end",
         Event::DeadlinePassed { .. } => "deadline_passed",
+        Event::DeploymentDeadlinePassed { .. } => "deployment_deadline_passed",
         Event::DeploymentMoved { .. } => "deployment_moved",
         Event::Decided { .. } => "decided",
         Event::DeploymentEnded { .. } => "deployment_ended",
@@ -201,6 +202,7 @@ pub fn of<E>(
             | Event::ReportAccepted { .. }
             | Event::InquiryOpened { .. }
             | Event::DeadlinePassed { .. }
+            | Event::DeploymentDeadlinePassed { .. }
             | Event::RevisionRecorded { .. }
             | Event::PolicyScheduled { .. }
             | Event::HoldPlaced { .. }

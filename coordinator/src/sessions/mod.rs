@@ -11,9 +11,10 @@ mod profile;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use holdfast_common::adapter::Adapter;
 use holdfast_common::code::Code;
 use holdfast_common::id::{AgentName, EvidenceId, IncarnationId, ResourceName, SessionId, TargetName};
 use holdfast_common::spec::{Reach, TargetSpec};
@@ -184,9 +185,9 @@ impl Directory {
         live.iter().for_each(|live| live.outgoing.bye(code, detail));
     }
 
-    /// Every agent that the target's selector matches, by name, with why it can't take anything of it.
+    /// Every agent that the target's selector matches, by name, with why it can't take work of it that needs these adapters.
     #[must_use]
-    pub fn candidates(&self, target: &TargetSpec) -> Vec<Candidate> {
+    pub fn candidates(&self, target: &TargetSpec, needs: &BTreeSet<Adapter>) -> Vec<Candidate> {
         let agents = self.lock();
         agents
             .iter()
@@ -194,7 +195,7 @@ impl Directory {
             .map(|(name, known)| Candidate {
                 agent: name.clone(),
                 incarnation: known.live.as_ref().map(|_| known.profile.incarnation),
-                unfit: known.unfit(target),
+                unfit: known.unfit(target, needs),
             })
             .collect()
     }
@@ -249,9 +250,9 @@ impl Directory {
 }
 
 impl Known {
-    fn unfit(&self, target: &TargetSpec) -> Option<String> {
+    fn unfit(&self, target: &TargetSpec, needs: &BTreeSet<Adapter>) -> Option<String> {
         match &self.live {
-            Some(_) => self.profile.unfit(target),
+            Some(_) => self.profile.unfit(target, needs),
             None if self.spoke => Some("no contact: its session is over".to_owned()),
             None => Some("no contact since the coordinator started".to_owned()),
         }

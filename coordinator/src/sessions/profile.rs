@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use holdfast_common::adapter::Adapter;
 use holdfast_common::id::{IncarnationId, TargetName};
 use holdfast_common::spec::{ResourceAdapter, ResourceSpec, TargetSpec};
 use holdfast_proto::convert::Hello;
@@ -42,12 +43,19 @@ impl Profile {
     }
 
     /// Why it can't take this target's work, in words; `None` where it can.
-    pub(super) fn unfit(&self, target: &TargetSpec) -> Option<String> {
+    pub(super) fn unfit(&self, target: &TargetSpec, needs: &BTreeSet<Adapter>) -> Option<String> {
         if !self.allows(&target.name) {
             return Some(format!("its host does not allow {}", target.name));
         }
-        let missing = target.resources.iter().find(|resource| !self.offers(resource))?;
-        Some(format!("its host does not offer the adapter {} of resource {}", adapter(missing), missing.name))
+        if let Some(missing) = target.resources.iter().find(|resource| !self.offers(resource)) {
+            return Some(format!(
+                "its host does not offer the adapter {} of resource {}",
+                adapter(missing),
+                missing.name
+            ));
+        }
+        let missing = needs.iter().map(|adapter| adapter.name()).find(|name| !self.adapters.contains(*name))?;
+        Some(format!("its host does not offer the adapter {missing}, which a step needs"))
     }
 
     /// Whether its host's policy lets it work on that target, as far as it told.

@@ -91,7 +91,7 @@ fn candidates_are_those_that_the_selector_matches_each_with_its_why() {
     let gone = attach(&directory, "f-gone", both());
     directory.detach(&agent("f-gone"), gone.session, NOW);
     let told: Vec<(String, bool, Option<String>)> = directory
-        .candidates(&target())
+        .candidates(&target(), &BTreeSet::from([Adapter::Command, Adapter::Release]))
         .into_iter()
         .map(|candidate| (candidate.agent.to_string(), candidate.incarnation.is_some(), candidate.unfit))
         .collect();
@@ -106,6 +106,9 @@ fn candidates_are_those_that_the_selector_matches_each_with_its_why() {
             ("f-gone".to_owned(), false, why("no contact: its session is over")),
         ]
     );
+    let checked = directory.candidates(&target(), &BTreeSet::from([Adapter::Release, Adapter::Check]));
+    let fit = checked.iter().find(|candidate| candidate.agent == agent("e-fit")).unwrap();
+    assert_eq!(fit.unfit, why("its host does not offer the adapter check, which a step needs"));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use holdfast_common::recovery::Policy;
 use holdfast_common::report::{Disposition, FiledReason, Report, ReportBody, ReportSequence};
 use holdfast_common::spec::{
     DeploymentSpec, QueueKind, Reach, ResourceAdapter, ResourceSpec, RetryClass, RetrySpec, StepBody, StepEffect,
-    StepSpec, TargetSpec,
+    StepSpec, TargetSpec, Timeouts,
 };
 use holdfast_common::time::{Millis, Serving, Wall};
 use holdfast_coordinator_core::event::{Event, Recorded};
@@ -133,6 +133,7 @@ pub(crate) fn deployment_spec(name: &str) -> DeploymentSpec {
         steps: vec![step],
         cancel_grace: Millis::from_secs(1),
         retry: RetrySpec { max_attempts: 3, backoff_initial: Millis::from_secs(1), backoff_max: Millis::from_secs(5) },
+        timeouts: Timeouts::default(),
         policy: None,
         order: None,
     }
@@ -424,8 +425,15 @@ pub(crate) fn an_ended_deployment_stays_as_it_ended(factory: &impl Factory) {
     assert_eq!(row.record.state, DeploymentState::Succeeded);
     let mut changed = row.record;
     changed.state = DeploymentState::Failed;
-    let ended =
-        Ended { at: Wall(5), by_decision: true, because: String::new(), never_mutated: false, cancel_too_late: false };
+    let ended = Ended {
+        at: Wall(5),
+        by_decision: true,
+        because: String::new(),
+        never_mutated: false,
+        cancel_too_late: false,
+        after_deadline: false,
+        not_healthy: false,
+    };
     let event = Event::DeploymentEnded { deployment: changed.id, state: changed.state, ended };
     let (after, events) = world.forge(event, Some(changed.id));
     let mut before = world.state().clone();

@@ -1,7 +1,9 @@
 //! Steps and resources, as an offer or an inquiry carries them.
 
 use holdfast_common::id::{ResourceName, Revision};
-use holdfast_common::spec::{Reach, ResourceAdapter, ResourceSpec, RetryClass, StepBody, StepEffect, StepSpec};
+use holdfast_common::spec::{
+    CheckSpec, Probe, Reach, ResourceAdapter, ResourceSpec, RetryClass, StepBody, StepEffect, StepSpec,
+};
 
 use super::{Invalid, WireEnum, duration_from_wire, duration_to_wire, parsed, parsed_or_none, required};
 use crate::v1;
@@ -14,6 +16,7 @@ pub fn step_from_wire(step: v1::Step) -> Result<StepSpec, Invalid> {
         }
         v1::step::Body::Command(command) => StepBody::Command { argv: command.argv },
         v1::step::Body::Release(release) => StepBody::Release { archive: release.archive, sha256: release.sha256 },
+        v1::step::Body::Check(check) => StepBody::Check(check_from_wire(check)?),
     };
     Ok(StepSpec {
         name: parsed("step.name", &step.name)?,
@@ -35,6 +38,7 @@ pub fn step_to_wire(step: &StepSpec) -> v1::Step {
         StepBody::Release { archive, sha256 } => {
             v1::step::Body::Release(v1::ReleaseBody { archive: archive.clone(), sha256: sha256.clone() })
         }
+        StepBody::Check(check) => v1::step::Body::Check(check_to_wire(check)),
     };
     v1::Step {
         name: step.name.to_string(),
@@ -45,6 +49,53 @@ pub fn step_to_wire(step: &StepSpec) -> v1::Step {
         revision: step.revision.as_ref().map(Revision::to_string).unwrap_or_default(),
         expected_revision: step.expected_revision.as_ref().map(Revision::to_string).unwrap_or_default(),
         timeout: step.timeout.map(duration_to_wire),
+    }
+}
+
+fn check_from_wire(check: v1::CheckBody) -> Result<CheckSpec, Invalid> {
+    let probe = match required("step.check.probe", check.probe)? {
+        v1::check_body::Probe::Http(http) => Probe::Http {
+            url: not_empty("step.check.http.url", http.url)?,
+            expect_status: u16::try_from(http.expect_status)
+                .ok()
+                .filter(|status| (100..=599).contains(status))
+                .ok_or(Invalid::Missing { field: "step.check.http.expect_status" })?,
+            expect_body: (!http.expect_body.is_empty()).then_some(http.expect_body),
+        },
+        v1::check_body::Probe::Tcp(tcp) => Probe::Tcp { address: not_empty("step.check.tcp.address", tcp.address)? },
+        v1::check_body::Probe::Command(command) if command.argv.is_empty() => {
+            return Err(Invalid::Missing { field: "step.check.command.argv" });
+        }
+        v1::check_body::Probe::Command(command) => Probe::Command { argv: command.argv },
+    };
+    let span = |field, span| duration_from_wire(field, required(field, span)?);
+    Ok(CheckSpec {
+        probe,
+        hold: span("step.check.hold", check.hold)?,
+        interval: span("step.check.interval", check.interval)?,
+        give_up: span("step.check.give_up", check.give_up)?,
+    })
+}
+
+fn not_empty(field: &'static str, text: String) -> Result<String, Invalid> {
+    if text.is_empty() { Err(Invalid::Missing { field }) } else { Ok(text) }
+}
+
+fn check_to_wire(check: &CheckSpec) -> v1::CheckBody {
+    let probe = match &check.probe {
+        Probe::Http { url, expect_status, expect_body } => v1::check_body::Probe::Http(v1::HttpProbe {
+            url: url.clone(),
+            expect_status: u32::from(*expect_status),
+            expect_body: expect_body.clone().unwrap_or_default(),
+        }),
+        Probe::Tcp { address } => v1::check_body::Probe::Tcp(v1::TcpProbe { address: address.clone() }),
+        Probe::Command { argv } => v1::check_body::Probe::Command(v1::CommandBody { argv: argv.clone() }),
+    };
+    v1::CheckBody {
+        probe: Some(probe),
+        hold: Some(duration_to_wire(check.hold)),
+        interval: Some(duration_to_wire(check.interval)),
+        give_up: Some(duration_to_wire(check.give_up)),
     }
 }
 

@@ -3,7 +3,8 @@ use holdfast_common::fence::{Epoch, Fence};
 use holdfast_common::id::{AttemptId, DeploymentId, StepName};
 use holdfast_common::outcome::{Exit, FailureClass, StepEnd};
 use holdfast_common::report::{Disposition, FiledReason, Report, ReportBody, ReportSequence};
-use holdfast_common::time::Wall;
+use holdfast_common::spec::{CheckSpec, Probe, RetryClass, StepBody, StepEffect, StepSpec};
+use holdfast_common::time::{Millis, Wall};
 use uuid::Uuid;
 
 use super::*;
@@ -54,5 +55,35 @@ fn reports_survive_the_wire() {
     for disposition in [Disposition::Accepted, Disposition::Filed(FiledReason::LeaseExpired)] {
         let wire = disposition_to_wire(ReportSequence(3), disposition);
         assert_eq!(disposition_from_wire(wire), Ok((ReportSequence(3), disposition)));
+    }
+}
+
+#[test]
+fn checks_survive_the_wire_and_a_check_without_its_times_is_refused() {
+    let argv = vec!["test".to_owned(), "-e".to_owned(), "/srv/up".to_owned()];
+    let url = "http://127.0.0.1/".to_owned();
+    for probe in [
+        Probe::Http { url: url.clone(), expect_status: 204, expect_body: None },
+        Probe::Http { url, expect_status: 200, expect_body: Some("ok".to_owned()) },
+        Probe::Tcp { address: "[::1]:80".to_owned() },
+        Probe::Command { argv },
+    ] {
+        let check = CheckSpec { probe, hold: Millis(0), interval: Millis(250), give_up: Millis(90_000) };
+        let step = StepSpec {
+            name: StepName::new("verify-1").expect("valid"),
+            effect: StepEffect::None,
+            resource: None,
+            retry: RetryClass::Pure,
+            body: StepBody::Check(check),
+            revision: None,
+            expected_revision: None,
+            timeout: None,
+        };
+        let wire = step_to_wire(&step);
+        assert_eq!(step_from_wire(wire.clone()), Ok(step));
+        let Some(v1::step::Body::Check(mut body)) = wire.body.clone() else { panic!("a check was sent") };
+        body.give_up = None;
+        let wire = v1::Step { body: Some(v1::step::Body::Check(body)), ..wire };
+        assert_eq!(step_from_wire(wire), Err(Invalid::Missing { field: "step.check.give_up" }));
     }
 }

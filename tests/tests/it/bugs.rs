@@ -89,6 +89,9 @@ fn coordinator_core(bug: CoordinatorCoreBug) -> Caught {
         B::EvidenceMovedIgnored => here!(a_decision_on_old_evidence_is_refused),
         // An end without an observation is an event that no state takes.
         B::TimeoutEnds => by_core("a_timeout_that_ends_is_caught"),
+        B::DeploymentTimeoutEnds => by_core("a_deadline_of_the_whole_that_ends_is_caught"),
+        B::VerifyIgnored => by_core("a_failed_check_told_as_success_is_caught"),
+        B::VerifyCarried => by_core("a_check_carried_over_is_caught"),
         B::DuplicateAccepted => here!(a_report_that_comes_again_is_a_duplicate),
         B::TombstoneIgnored => by_core("a_missing_tombstone_is_caught"),
         B::SecondPermit => by_core("a_second_permit_is_caught"),

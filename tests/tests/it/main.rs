@@ -8,6 +8,7 @@ mod cases;
 mod connections;
 mod crash_case;
 mod crash_points;
+mod deadlines;
 mod durability;
 mod frames;
 mod full;
@@ -27,6 +28,7 @@ mod recovery;
 mod restart;
 mod support;
 mod target_hold;
+mod verify;
 
 /// Everything under test in one program.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_holdfast-under-test");

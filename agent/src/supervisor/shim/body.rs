@@ -47,14 +47,8 @@ fn spawn(launch: &Launch) -> io::Result<Child> {
             command.args(arguments).env_clear();
             command
         }
-        Body::Release { apply } => {
-            let mut command = Command::new("/proc/self/exe");
-            command
-                .args([INTERNAL, name::RELEASE_APPLY, &serde_json::to_string(apply)?])
-                .env_clear()
-                .envs(armed_here());
-            command
-        }
+        Body::Release { apply } => ours(name::RELEASE_APPLY, &serde_json::to_string(apply)?),
+        Body::Check { check } => ours(name::CHECK, &serde_json::to_string(check)?),
     };
     command
         .envs(&launch.environment)
@@ -66,10 +60,18 @@ fn spawn(launch: &Launch) -> io::Result<Child> {
         .spawn()
 }
 
+/// A hidden subcommand of the running program.
+fn ours(name: &str, argument: &str) -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.args([INTERNAL, name, argument]).env_clear().envs(armed_here());
+    command
+}
+
 fn not_spawned(launch: &Launch, error: &io::Error) -> ExitRecord {
     let what = match &launch.body {
         Body::Command { argv } => argv.first().map_or("", String::as_str),
         Body::Release { .. } => "the release adapter",
+        Body::Check { .. } => "the check",
     };
     ExitRecord {
         at: wall_now(),

@@ -96,7 +96,7 @@ fn tell(story: &mut Story<'_>, evidence: &v1::Evidence) -> anyhow::Result<()> {
 
 /// The work goes on where knowledge ends: the applied step is carried, the step after it runs on the other agent.
 async fn retry(story: &mut Story<'_>, lost: &Lost, shown: u64) -> anyhow::Result<()> {
-    let reason = "v2 is there, only the smoke test is missing";
+    let reason = "v2 is there, only the smoke check is missing";
     // What the questions recorded was told with their answers.
     story.skip(&lost.label).await?;
     story.api.decide(&lost.label, TARGET, v1::DecisionKind::Retry, shown, reason).await?;

@@ -106,11 +106,6 @@ fn spans_and_counts_have_bounds() {
 fn what_this_version_cannot_honour_is_refused_by_its_code_and_named() {
     for (keys, place, key) in [
         (
-            "[[verify]]\nhttp = { url = \"http://127.0.0.1/\", expect_status = 200 }\nfor = \"30s\"\ntimeout = \"3m\"",
-            "6:1",
-            "verify[0]",
-        ),
-        (
             "[rollback]\nstrategy = \"previous-revision\"\ncompatible = { until = 2027-01-31T00:00:00Z, data = \"0040..0042\" }\ndata_recovery = \"expand-contract\"",
             "6:2",
             "rollback",
@@ -140,7 +135,7 @@ fn a_deployment_names_a_policy_and_leaves_patience_to_its_target() {
 
 #[test]
 fn what_is_wrong_in_any_version_is_not_called_unsupported() {
-    let errors = refusal(&step("[[verify]]\nhtpp = { }"));
+    let errors = refusal(&step("[rollback]\nstrateggy = 1"));
     let codes: Vec<Code> = errors.iter().map(|error| error.code).collect();
     assert_eq!(codes, [Code::NotSupported, Code::UnknownKey]);
     assert_eq!(errors.code(), Code::UnknownKey);

@@ -17,7 +17,7 @@ fn the_shop_parses_and_resolves() {
     let inputs = given(&[("archive", "/var/tmp/site-v1.tar.gz"), ("sha256", SHA), ("revision", "v1")]);
     let spec = file.resolve(&inputs, None, &shop).expect("valid");
     let names: Vec<&str> = spec.steps.iter().map(|step| step.name.as_str()).collect();
-    assert_eq!(names, ["look", "switch"]);
+    assert_eq!(names, ["look", "switch", "serves"]);
     let proof = spec.steps[1].capability(&shop.resources[0]);
     assert_eq!((proof.inspect, proof.enforce, proof.outlives), (Inspect::Operation, Enforce::Fence, false));
 }

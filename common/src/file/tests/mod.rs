@@ -4,6 +4,7 @@ mod properties;
 mod resolve;
 mod syntax;
 mod target;
+mod verify;
 
 use std::collections::BTreeMap;
 

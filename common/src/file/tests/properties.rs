@@ -95,6 +95,7 @@ fn edits() -> impl Strategy<Value = Vec<Edit>> {
             "[[step]]\n",
             "[lease]\n",
             "verify = []\n",
+            "[[verify]]\ntcp = { address = \"a:1\" }\n",
             "9999999999999999999999",
             "nan",
             "1979-05-27",
@@ -177,7 +178,7 @@ fn files() -> impl Strategy<Value = Value> {
                 file["retry"] = json!({ "max_attempts": tries, "backoff": { "initial": "1s" } });
             }
             if odd == 0 {
-                file["verify"] = json!([{ "for": "3s" }]);
+                file["verify"] = json!([{ "for": "3s", "http": { "url": "https://x.org/" } }]);
                 file["leese"] = json!(1.5);
             }
             file

@@ -118,11 +118,16 @@ pub(super) fn renewed(state: &mut TargetState, id: AttemptId, run: Run, serving:
     Ok(())
 }
 
-/// The first accepted offer binds host-bound resources to the agent's host.
-pub(super) fn accepted(state: &mut TargetState, id: AttemptId) -> Result<(), &'static str> {
+/// The first accepted offer binds host-bound resources to the agent's host. Of the deployment's own, the first ends its
+/// time in the queue and begins its time at work.
+pub(super) fn accepted(state: &mut TargetState, id: AttemptId, deadline: Option<Serving>) -> Result<(), &'static str> {
     let attempt = offered(state, id)?;
     attempt.state = AttemptState::Running;
     let agent = attempt.agent.clone();
+    if let Some(deployment) = &mut state.current {
+        deployment.queue_deadline = None;
+        deployment.deadline = deployment.deadline.or(deadline);
+    }
     let bound = state.spec.resources.iter().any(|resource| resource.reach == Reach::Host);
     if bound && state.home.is_none() {
         state.home = Some(agent);

@@ -21,6 +21,7 @@ pub(super) fn submitted(
     spec: &DeploymentSpec,
     plan: &PlanDigest,
     by: &OperatorName,
+    queue_deadline: Option<Serving>,
 ) -> Result<(), &'static str> {
     if state.deployment(id).is_some() {
         return Err("the deployment is here already");
@@ -45,6 +46,9 @@ pub(super) fn submitted(
         state: DeploymentState::Queued,
         waiting: Some(waiting),
         not_before: None,
+        queue_deadline,
+        deadline: None,
+        over_deadline: false,
         policy_at: None,
         reserved_at: None,
         expected: BTreeMap::new(),
@@ -108,6 +112,15 @@ pub(super) fn waits(
     }
     deployment.waiting = Some(why.clone());
     deployment.not_before = not_before;
+    Ok(())
+}
+
+pub(super) fn over_deadline(state: &mut TargetState, id: DeploymentId) -> Result<(), &'static str> {
+    let deployment = state.current.as_mut().filter(|d| d.id == id).ok_or("the deployment is not the current one")?;
+    if deployment.deadline.is_none() {
+        return Err("the deployment has no deadline");
+    }
+    deployment.over_deadline = true;
     Ok(())
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn assign(draft: &mut Draft<'_>, candidates: &[Candidate], attempt: A
         return Ok(Answer::Done);
     };
     let Some((agent, incarnation)) = pick(draft.state(), deployment, candidates) else {
-        let why = Waiting::NoEligibleAgent { agents: whys(draft.state(), candidates) };
+        let why = Waiting::NoEligibleAgent { agents: whys(draft.state(), deployment, candidates) };
         if deployment.waiting.as_ref() != Some(&why) {
             draft.record(Event::Waits { deployment: deployment.id, why, not_before: None });
         }
@@ -49,7 +49,7 @@ pub(crate) fn assign(draft: &mut Draft<'_>, candidates: &[Candidate], attempt: A
 
 /// The fit candidate that declined this deployment or was silent on it least often, the first by name among those.
 fn pick(state: &TargetState, deployment: &Deployment, candidates: &[Candidate]) -> Option<(AgentName, IncarnationId)> {
-    let fit = candidates.iter().filter(|candidate| why_not(state, candidate).is_none());
+    let fit = candidates.iter().filter(|candidate| why_not(state, Some(deployment), candidate).is_none());
     let best = fit.min_by_key(|candidate| (misses(deployment, &candidate.agent), &candidate.agent))?;
     Some((best.agent.clone(), best.incarnation?))
 }
@@ -68,16 +68,22 @@ fn misses(deployment: &Deployment, agent: &AgentName) -> usize {
     deployment.attempts.iter().filter(|attempt| &attempt.agent == agent && missed(attempt.state)).count()
 }
 
-fn whys(state: &TargetState, candidates: &[Candidate]) -> BTreeMap<AgentName, String> {
-    let why = |candidate: &Candidate| Some((candidate.agent.clone(), why_not(state, candidate)?));
+fn whys(state: &TargetState, deployment: &Deployment, candidates: &[Candidate]) -> BTreeMap<AgentName, String> {
+    let why = |candidate: &Candidate| Some((candidate.agent.clone(), why_not(state, Some(deployment), candidate)?));
     candidates.iter().filter_map(why).collect()
 }
 
-/// Why that agent can't have an attempt of this target now.
-pub(crate) fn why_not(state: &TargetState, candidate: &Candidate) -> Option<String> {
+/// Why that agent can't have an attempt of that deployment, or of any of the target where none is named, now.
+pub(crate) fn why_not(state: &TargetState, deployment: Option<&Deployment>, candidate: &Candidate) -> Option<String> {
     match &state.home {
         Some(home) if home != &candidate.agent => {
             return Some(format!("the target's resources are on the host of {home}"));
+        }
+        Some(_) | None => {}
+    }
+    match deployment.and_then(fate::checked_on) {
+        Some(host) if host != &candidate.agent => {
+            return Some(format!("only the checks are left, and they belong on {host}, which made the last change"));
         }
         Some(_) | None => {}
     }

@@ -55,7 +55,10 @@ pub(crate) fn take(draft: &mut Draft<'_>, claim: &Claim) {
     let last = draft.current().and_then(|deployment| deployment.attempts.last());
     let on_offer = |attempt: &&Attempt| attempt.id == claim.attempt && attempt.state == AttemptState::Offered;
     if last.filter(on_offer).is_some() {
-        draft.record(Event::OfferAccepted { attempt: claim.attempt });
+        let timeout = draft.current().filter(|deployment| deployment.deadline.is_none());
+        let timeout = timeout.and_then(|deployment| deployment.spec.timeouts.deployment);
+        let deadline = timeout.map(|timeout| draft.now.serving.after(timeout));
+        draft.record(Event::OfferAccepted { attempt: claim.attempt, deadline });
     }
 }
 

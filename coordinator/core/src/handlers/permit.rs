@@ -2,12 +2,13 @@
 //!
 //! All checks run each time, also when the permit is on record already: only an attempt that is still current hears of
 //! it again. In this order: whose attempt, current, lease, plan, cancel, deadline, the step, an open permit, the order.
+//! A deadline that denies is recorded with the denial, as the request to stop that it is: whoever hears of it can act on it.
 
 use holdfast_common::claim::Claim;
 use holdfast_common::id::StepName;
 use holdfast_common::outcome::StepEnd;
 use holdfast_common::report::PermitDenial;
-use holdfast_common::spec::{PlanDigest, StepEffect};
+use holdfast_common::spec::{PlanDigest, StepEffect, StepSpec};
 
 use crate::authority;
 use crate::bugs::{self, Bug};
@@ -15,7 +16,7 @@ use crate::decision::Answer;
 use crate::draft::Draft;
 use crate::due;
 use crate::event::Event;
-use crate::handlers::offer;
+use crate::handlers::{deadline, offer};
 use crate::input::{Now, Speaker};
 use crate::state::{Attempt, CancelCause, Deployment, StepState};
 
@@ -28,11 +29,15 @@ pub(crate) fn requested(
 ) -> Answer {
     let checked = check(draft, speaker, claim, step, plan);
     match checked {
+        Err(PermitDenial::DeadlinePassed) if !skips(draft, claim, step) => {
+            deadline::pass(draft);
+            Answer::Denied(PermitDenial::DeadlinePassed)
+        }
         Err(denial) if !skips(draft, claim, step) => Answer::Denied(denial),
         Ok(Record::Same) => Answer::Permitted,
         Ok(Record::New) | Err(_) => {
             offer::take(draft, claim);
-            let timeout = draft.current().and_then(|deployment| deployment.step(step)).and_then(|step| step.timeout);
+            let timeout = draft.current().and_then(|deployment| deployment.step(step)).and_then(StepSpec::stop_after);
             let deadline = timeout.map(|timeout| draft.now.serving.after(timeout));
             draft.record(Event::PermitGranted { attempt: claim.attempt, step: step.clone(), deadline });
             Answer::Permitted
@@ -72,10 +77,13 @@ fn check(
 
 fn not_stopped(deployment: &Deployment, attempt: &Attempt, now: Now) -> Result<(), PermitDenial> {
     let passed = |at| now.serving >= at;
-    let late = attempt.steps.iter().any(|step| due::runs(step.state) && step.deadline.is_some_and(passed));
+    let late = deployment.deadline.is_some_and(passed)
+        || attempt.steps.iter().any(|step| due::runs(step.state) && step.deadline.is_some_and(passed));
     match deployment.cancel.as_ref().map(|cancel| &cancel.cause) {
         Some(CancelCause::Operator { .. }) => Err(PermitDenial::CancelRecorded),
-        Some(CancelCause::Timeout { .. }) => Err(PermitDenial::DeadlinePassed),
+        Some(CancelCause::Timeout { .. } | CancelCause::QueueTimeout | CancelCause::DeploymentTimeout) => {
+            Err(PermitDenial::DeadlinePassed)
+        }
         None if late => Err(PermitDenial::DeadlinePassed),
         None => Ok(()),
     }

@@ -140,7 +140,7 @@ fn is_mutating(draft: &Draft<'_>, step: &holdfast_common::id::StepName) -> bool 
 fn deadline(draft: &Draft<'_>, body: &ReportBody) -> Option<Serving> {
     match body {
         ReportBody::StepStarted { step } => {
-            let timeout = draft.current()?.step(step)?.timeout?;
+            let timeout = draft.current()?.step(step)?.stop_after()?;
             Some(draft.now.serving.after(timeout))
         }
         ReportBody::StepEnded { .. }

@@ -111,7 +111,7 @@ fn follow(draft: &mut Draft<'_>, id: DeploymentId, asked: &Asked<'_>) -> Result<
         | DecisionKind::Readmit
         | DecisionKind::Note => format!("{by} decided on evidence"),
     };
-    reservation::end(draft, id, End { state, because, by_decision: true });
+    reservation::end(draft, id, End::decided(state, because));
     Ok(())
 }
 

@@ -44,7 +44,9 @@ pub(crate) fn submit(
     }
     let number = state.next_number;
     let plan = PlanDigest::of(spec, &state.spec);
-    draft.record(Event::Submitted { deployment, number, request, spec: spec.clone(), plan, by: by.clone() });
+    let queue_deadline = spec.timeouts.queue.map(|queue| draft.now.serving.after(queue));
+    let (spec, by) = (spec.clone(), by.clone());
+    draft.record(Event::Submitted { deployment, number, request, spec, plan, by, queue_deadline });
     reservation::supersede(draft);
     reservation::next_turn(draft);
     say_why_it_waits(draft, deployment);

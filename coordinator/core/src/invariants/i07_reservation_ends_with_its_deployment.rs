@@ -1,11 +1,13 @@
-//! I7: a reservation ends only with a terminal deployment: by an accepted observation, by proof, or by a decision.
+//! I7: a reservation ends only with a terminal deployment: by an accepted observation, by proof, or by a decision. A success
+//! is observed only where every step without effect, each check among them, ended well in the last attempt.
 
 use holdfast_common::outcome::StepEnd;
 use holdfast_common::recovery::DecisionKind;
+use holdfast_common::spec::StepEffect;
 
 use super::Step;
 use crate::event::Event;
-use crate::state::{AttemptState, Deployment, StepState};
+use crate::state::{AttemptState, Deployment, DeploymentState, StepState};
 
 pub(super) fn holds(step: &Step<'_>) -> Result<(), &'static str> {
     let Some(held) = step.before.and_then(|before| before.current.as_ref()) else { return Ok(()) };
@@ -18,7 +20,24 @@ pub(super) fn holds(step: &Step<'_>) -> Result<(), &'static str> {
     if *deployment != held.id || !state.is_terminal() {
         return Err("a reservation ended with another deployment, or with none that is over");
     }
-    if ended.by_decision { decided(held) } else { observed(held) }
+    if ended.by_decision {
+        return decided(held);
+    }
+    observed(held)?;
+    if *state == DeploymentState::Succeeded { seen_whole(held) } else { Ok(()) }
+}
+
+fn seen_whole(held: &Deployment) -> Result<(), &'static str> {
+    let last = held.attempts.last().ok_or("it is told as a success, and nobody tried")?;
+    let whole = last.steps.iter().all(|run| {
+        let mutates = held.step(&run.name).is_some_and(|step| step.effect == StepEffect::Mutates);
+        match run.state {
+            StepState::Ended(StepEnd::Applied) => true,
+            StepState::Carried { .. } => mutates,
+            _ => false,
+        }
+    });
+    if whole { Ok(()) } else { Err("it is told as a success, and a step or a check was not seen to end well") }
 }
 
 fn decided(held: &Deployment) -> Result<(), &'static str> {

@@ -6,7 +6,10 @@ use crate::event::Event;
 pub(super) fn holds(step: &Step<'_>) -> Result<(), &'static str> {
     let Some(before) = step.before.and_then(|before| before.current.as_ref()) else { return Ok(()) };
     match &step.recorded.event {
-        Event::CancelRecorded { .. } | Event::CancelAfterEnd { .. } | Event::DeadlinePassed { .. } => {
+        Event::CancelRecorded { .. }
+        | Event::CancelAfterEnd { .. }
+        | Event::DeadlinePassed { .. }
+        | Event::DeploymentDeadlinePassed { .. } => {
             let same = step.after.current.as_ref().is_some_and(|after| {
                 let states = |d: &crate::state::Deployment| d.attempts.iter().map(|a| a.state).collect::<Vec<_>>();
                 before.id == after.id && before.state == after.state && states(before) == states(after)

@@ -35,6 +35,15 @@ pub struct Deployment {
     pub waiting: Option<Waiting>,
     /// No new attempt before this instant.
     pub not_before: Option<Serving>,
+    /// Until when an agent must have taken it, in serving time. Gone once one has.
+    #[serde(default)]
+    pub queue_deadline: Option<Serving>,
+    /// When it is over its own deadline, in serving time: counted from when an agent first took it.
+    #[serde(default)]
+    pub deadline: Option<Serving>,
+    /// Set when it passed its own deadline without an end.
+    #[serde(default)]
+    pub over_deadline: bool,
     /// When the policy may move, in serving time, while it is uncertain or held and the policy acts at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_at: Option<Serving>,
@@ -101,6 +110,18 @@ impl Deployment {
     pub fn tries(&self) -> u32 {
         let tries = self.attempts.iter().filter(|attempt| attempt.state.is_try()).count();
         u32::try_from(tries).unwrap_or(u32::MAX)
+    }
+
+    /// Whether it waits for an agent to take it for the first time: what its time in the queue is for.
+    #[must_use]
+    pub fn is_in_queue(&self) -> bool {
+        self.state == DeploymentState::Queued && self.live().is_none() && self.cancel.is_none()
+    }
+
+    /// Whether it or a step of it was seen to be over its deadline.
+    #[must_use]
+    pub fn any_over_deadline(&self) -> bool {
+        self.over_deadline || self.attempts.iter().any(|attempt| attempt.steps.iter().any(|step| step.over_deadline))
     }
 
     /// The step of that name as it was asked for.
@@ -198,6 +219,12 @@ pub struct Ended {
     pub never_mutated: bool,
     /// Whether a cancel was recorded and it succeeded all the same.
     pub cancel_too_late: bool,
+    /// Whether it succeeded after a deadline of it had passed.
+    #[serde(default)]
+    pub after_deadline: bool,
+    /// Whether every change was applied, and a check after them failed.
+    #[serde(default)]
+    pub not_healthy: bool,
 }
 
 /// A request to stop: a timeline, never an outcome.
@@ -231,4 +258,19 @@ pub enum CancelCause {
         /// Of this step.
         step: StepName,
     },
+    /// Its time in the queue was over before an agent took it.
+    QueueTimeout,
+    /// Its own deadline.
+    DeploymentTimeout,
+}
+
+impl CancelCause {
+    /// Whether a deadline asked, and no person.
+    #[must_use]
+    pub fn is_timeout(&self) -> bool {
+        match self {
+            CancelCause::Operator { .. } => false,
+            CancelCause::Timeout { .. } | CancelCause::QueueTimeout | CancelCause::DeploymentTimeout => true,
+        }
+    }
 }

@@ -140,7 +140,9 @@ impl Agent {
             }
         } else {
             work.phase = Phase::Running;
-            self.say(at, ReportBody::StepStarted { step: step.name }, wall);
+            if !self.terse {
+                self.say(at, ReportBody::StepStarted { step: step.name }, wall);
+            }
         }
     }
 

@@ -125,6 +125,7 @@ rows! {
         Event::CancelRecorded { .. } => "cancel_recorded",
         Event::CancelAfterEnd { .. } => "cancel_after_end",
         Event::DeadlinePassed { .. } => "deadline_passed",
+        Event::DeploymentDeadlinePassed { .. } => "deployment_deadline_passed",
         Event::DeploymentMoved { .. } => "deployment_moved",
         Event::PolicyScheduled { .. } => "policy_scheduled",
         Event::Decided { .. } => "decided",
@@ -161,6 +162,12 @@ rows! {
         DecisionKind::Readmit => "readmit",
         DecisionKind::Abandon => "abandon",
         DecisionKind::Note => "note",
+    }
+    fn cause_name(CancelCause) const CAUSES {
+        CancelCause::Operator { .. } => "operator",
+        CancelCause::Timeout { .. } => "step_timeout",
+        CancelCause::QueueTimeout => "queue_timeout",
+        CancelCause::DeploymentTimeout => "deployment_timeout",
     }
     fn deployment_name(DeploymentState) const DEPLOYMENTS {
         DeploymentState::Queued => "queued",
@@ -265,6 +272,8 @@ pub fn expected() -> (Vec<Row>, Vec<Row>) {
         .chain(named("event", EVENTS))
         .chain(named("waits", WAITING))
         .chain(named("evidence", EVIDENCE))
+        .chain(named("cancelled", CAUSES))
+        .chain(named("ended", ENDS))
         .chain(named("decided", DECISIONS))
         .chain(moves("attempt", ATTEMPT_MOVES))
         .chain(moves("deployment", DEPLOYMENT_MOVES))
@@ -299,16 +308,30 @@ pub fn answer(answer: &Answer) {
     }
 }
 
+/// What is told beside an end.
+pub const ENDS: &[&str] = &["never_mutated", "cancel_too_late", "after_deadline", "not_healthy"];
+
+fn end(ended: &Ended) {
+    let Ended { never_mutated, cancel_too_late, after_deadline, not_healthy, .. } = ended;
+    for (name, is) in ENDS.iter().zip([never_mutated, cancel_too_late, after_deadline, not_healthy]) {
+        if *is {
+            reached(("ended", name, ""));
+        }
+    }
+}
+
 /// What one event moved.
 pub fn step(step: &Step<'_>) {
     let event = &step.recorded.event;
     reached(("event", event_name(event), ""));
     match event {
         Event::EvidenceFiled { evidence, .. } => reached(("evidence", body_name(&evidence.body), "")),
+        Event::CancelRecorded { cause, .. } => reached(("cancelled", cause_name(cause), "")),
         Event::Decided { record, .. } => reached(("decided", decision_name(&record.kind), "")),
-        Event::DeploymentEnded { deployment, state, .. } => {
+        Event::DeploymentEnded { deployment, state, ended } => {
             let from = step.before.and_then(|before| before.deployment(*deployment)).expect("it was here");
             reached(("deployment", deployment_name(&from.state), deployment_name(state)));
+            end(ended);
         }
         _ => {}
     }

@@ -8,7 +8,7 @@ use holdfast_common::id::{DeploymentId, EvidenceId, ResourceName};
 use holdfast_common::outcome::{AttemptEnd, Exit, FailureClass, OperationState, Reading, StepEnd};
 use holdfast_common::recovery::{Attestation, AttestedRunner, AttestedTarget, DecisionKind, Runner};
 use holdfast_common::report::*;
-use holdfast_common::spec::{Reach, RetryClass, StepSpec, TargetSpec};
+use holdfast_common::spec::{DeploymentSpec, Reach, RetryClass, StepSpec, TargetSpec, Timeouts};
 use holdfast_common::time::{Millis, Wall};
 use holdfast_coordinator_core::input::*;
 use holdfast_coordinator_core::state::*;
@@ -38,7 +38,16 @@ impl Scene {
     }
 
     pub fn try_submit(&mut self, steps: Vec<StepSpec>, tries: u32) -> Result<DeploymentId, Refusal> {
-        let spec = deployment(&self.world.targets[0].state.spec, steps, tries);
+        self.submit_within(steps, tries, Timeouts::default())
+    }
+
+    pub fn submit_within(
+        &mut self,
+        steps: Vec<StepSpec>,
+        tries: u32,
+        timeouts: Timeouts,
+    ) -> Result<DeploymentId, Refusal> {
+        let spec = DeploymentSpec { timeouts, ..deployment(&self.world.targets[0].state.spec, steps, tries) };
         let number = self.world.deployments + 1;
         let (deployment, request) = (deployment_id(number), request_id(number));
         self.world.feed(0, &Input::Submit { deployment, request, spec, by: anna(), no_queue: false })?;
@@ -572,7 +581,7 @@ fn a_pin_that_the_record_contradicts_is_refused_now_or_ends_in_its_turn() {
 #[test]
 fn an_illegal_event_comes_back_with_its_state_and_changes_neither() {
     let scene = Scene::on(site(Reach::Shared));
-    let event = Event::OfferAccepted { attempt: attempt_id(1) };
+    let event = Event::OfferAccepted { attempt: attempt_id(1), deadline: None };
     let sequence = EventSequence(scene.state().sequence.0 + 1);
     let recorded = Recorded { sequence, at: Wall(0), deployment: None, event };
     let illegal = apply(Some(scene.state().clone()), &recorded).expect_err("nothing is on offer");

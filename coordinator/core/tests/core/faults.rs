@@ -50,6 +50,9 @@ faults! {
         a_second_permit_is_caught: SecondPermit;
         a_fence_that_does_not_grow_is_caught: ForgetFenceOnRequeue;
         a_timeout_that_ends_is_caught: TimeoutEnds;
+        a_deadline_of_the_whole_that_ends_is_caught: DeploymentTimeoutEnds;
+        a_failed_check_told_as_success_is_caught: VerifyIgnored;
+        a_check_carried_over_is_caught: VerifyCarried;
         a_start_under_hold_is_caught: StartUnderHold;
     }
     by tests {

@@ -11,9 +11,11 @@ mod small;
 mod specs;
 mod world;
 
+mod deadlines;
 mod decisions;
 #[cfg(feature = "bugs")]
 mod faults;
+mod health;
 mod holds;
 mod order;
 mod plan;

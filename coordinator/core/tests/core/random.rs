@@ -186,13 +186,18 @@ fn submission(world: &World, draw: &mut Draw, target: usize) -> Input {
         }
     }
     if draw.one_in(2) {
-        steps.push(check("verify"));
+        steps.push(if draw.one_in(2) { verify("verify") } else { check("verify") });
+    }
+    if draw.one_in(4) {
+        steps.push(verify("verify-2"));
     }
     for step in &mut steps {
         step.timeout = draw.one_in(5).then_some(Millis(700));
         step.expected_revision = (step.resource.is_some() && draw.one_in(12)).then(|| revision("r1"));
     }
     let mut spec = deployment(&world.targets[target].state.spec, steps, 1 + u32::try_from(draw.below(3)).unwrap());
+    spec.timeouts.queue = draw.one_in(6).then_some(Millis(900));
+    spec.timeouts.deployment = draw.one_in(6).then_some(Millis(1_500));
     spec.order = if draw.one_in(3) { OrderKey::new(draw.below(4) as u64) } else { None };
     let (deployment, request) = (deployment_id(world.deployments + 1), request_id(world.deployments + 1));
     Input::Submit { deployment, request, spec, by: anna(), no_queue: draw.one_in(10) }
@@ -206,6 +211,7 @@ fn flood(world: &mut World, draw: &mut Draw) {
             *no_queue = false;
             spec.order = None;
             spec.steps.iter_mut().for_each(|step| step.expected_revision = None);
+            spec.timeouts = Timeouts::default();
         }
         match world.feed(0, &input) {
             Ok(_) => world.deployments += 1,
@@ -477,7 +483,7 @@ fn calm(world: &mut World) {
         }
         assert!(round < 399, "no convergence: {:#?}", world.targets.iter().map(|t| &t.state).collect::<Vec<_>>());
         world.jitter = 0;
-        world.serving += if round % 8 == 0 { TTL + MARGIN } else { 60 };
+        world.serving += if round % 20 == 0 { TTL + MARGIN } else { 60 };
         for agent in 0..world.agents.len() {
             beat(world, agent);
             speak(world, agent);

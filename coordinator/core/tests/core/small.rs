@@ -6,6 +6,7 @@ use std::hash::{DefaultHasher, Hasher};
 
 use holdfast_common::recovery::DecisionKind;
 use holdfast_common::spec::{Reach, RetryClass};
+use holdfast_common::time::Millis;
 use holdfast_coordinator_core::state::*;
 use holdfast_coordinator_core::{Effect, Input, due, open_decisions};
 use serde::Serialize;
@@ -23,6 +24,11 @@ pub struct Budget {
     pub lapses: u8,
     pub cancels: u8,
     pub raises: u8,
+    /// The deployment's own deadline passes.
+    pub deadlines: u8,
+    /// A check stands behind the change.
+    #[serde(skip)]
+    pub checked: bool,
     /// Holds that may be placed; each may be taken away again.
     pub holds: u8,
     /// How a running step may end.
@@ -31,6 +37,8 @@ pub struct Budget {
 }
 
 const ATTEMPTS: u64 = 2;
+/// Before a lease that was just granted lapses.
+const DEADLINE_AFTER: u64 = TTL / 2;
 
 #[derive(Clone, Serialize)]
 struct Place {
@@ -49,6 +57,7 @@ enum Move {
     Lapse,
     Work { agent: usize, at: usize, how: How },
     Cancel,
+    Deadline,
     Raise,
     Hold,
     Unhold,
@@ -84,8 +93,20 @@ pub struct Found {
 
 const APPLIED: &[End] = &[End::Applied];
 const APPLIED_OR_UNKNOWN: &[End] = &[End::Applied, End::Unknown { truth: Truth::Whole, gone: true }];
+const APPLIED_OR_FAILED: &[End] =
+    &[End::Applied, End::Failed { partial: false, class: holdfast_common::outcome::FailureClass::Permanent }];
 /// One lost and one doubled message, and a lapse.
-pub const LOSS: Budget = Budget { lost: 1, doubled: 1, lapses: 1, cancels: 0, raises: 0, holds: 0, ends: APPLIED };
+pub const LOSS: Budget = Budget {
+    lost: 1,
+    doubled: 1,
+    lapses: 1,
+    cancels: 0,
+    raises: 0,
+    deadlines: 0,
+    checked: false,
+    holds: 0,
+    ends: APPLIED,
+};
 /// One lost message, a lapse, and a raise of the resource's fence.
 pub const RAISE: Budget = Budget { doubled: 0, raises: 1, ends: APPLIED_OR_UNKNOWN, ..LOSS };
 /// One lost message, a lapse, and a cancel.
@@ -96,6 +117,21 @@ pub const HOLD: Budget = Budget { doubled: 0, holds: 1, ..LOSS };
 #[test]
 fn small_world_with_a_hold_is_safe_and_never_stuck() {
     explore(RetryClass::Idempotent, HOLD);
+}
+
+/// A lapse, and the deployment's own deadline.
+pub const DEADLINE: Budget = Budget { lost: 0, doubled: 0, deadlines: 1, ..LOSS };
+/// A lapse, and a check behind the change that may fail.
+pub const CHECK: Budget = Budget { lost: 0, doubled: 0, checked: true, ends: APPLIED_OR_FAILED, ..LOSS };
+
+#[test]
+fn small_world_with_a_deadline_is_safe_and_never_stuck() {
+    explore(RetryClass::Unsafe, DEADLINE);
+}
+
+#[test]
+fn small_world_with_a_check_is_safe_and_never_stuck() {
+    explore(RetryClass::Idempotent, CHECK);
 }
 
 #[test]
@@ -127,7 +163,10 @@ pub fn search(retry: RetryClass, budget: Budget) -> Found {
     let mut world = World::new(vec![site(Reach::Shared)], 2, true);
     world.agents.iter_mut().for_each(|agent| agent.terse = true);
     world.jitter = 0;
-    let spec = deployment(&world.targets[0].state.spec, vec![change("switch", "site", retry, Some("r1"))], 2);
+    let mut steps = vec![change("switch", "site", retry, Some("r1"))];
+    steps.extend(budget.checked.then(|| verify("verify-1")));
+    let mut spec = deployment(&world.targets[0].state.spec, steps, 2);
+    spec.timeouts.deployment = (budget.deadlines > 0).then_some(Millis(DEADLINE_AFTER));
     let (deployment, request) = (deployment_id(1), request_id(1));
     world.feed(0, &Input::Submit { deployment, request, spec, by: anna(), no_queue: false }).expect("submits");
     world.deployments = 1;
@@ -192,7 +231,9 @@ fn moves(place: &Place) -> Vec<Move> {
         moves.push(Move::Unhold);
     }
     if world.attempts < ATTEMPTS && waits {
-        moves.push(Move::Assign { unfit: usize::try_from(world.attempts).expect("few") });
+        // Checks belong on the host of the change: there any agent is fit.
+        let other = usize::try_from(world.attempts).expect("few");
+        moves.push(Move::Assign { unfit: if budget.checked { usize::MAX } else { other } });
     }
     if budget.lapses > 0 && state.current.as_ref().is_some_and(|current| current.live().is_some()) {
         moves.push(Move::Lapse);
@@ -204,6 +245,9 @@ fn moves(place: &Place) -> Vec<Move> {
     }
     if budget.cancels > 0 {
         moves.push(Move::Cancel);
+    }
+    if budget.deadlines > 0 && state.current.as_ref().is_some_and(|current| current.deadline.is_some()) {
+        moves.push(Move::Deadline);
     }
     if let Some(current) = &state.current {
         let list = open_decisions(state, current);
@@ -287,6 +331,10 @@ fn proceed(place: &mut Place, number: usize, at: usize) {
             work.at += 1;
             proceed(place, number, at);
         }
+        Phase::Idle if !work.mutates() => {
+            let World { agents, ledger, .. } = &mut place.world;
+            agents[number].begin(at, ledger, 0);
+        }
         Phase::Idle | Phase::Asked => {
             work.phase = Phase::Asked;
             let (target, claim, step) = (work.target, work.claim, work.step().expect("a step is left").name.clone());
@@ -336,6 +384,12 @@ fn take(place: &Place, step: &Move) -> Place {
             });
             let input = Input::Cancel { deployment: deployment_id(1), by: anna(), reason: "stop".into(), past };
             world.feed(0, &input).expect("a cancel is recorded");
+        }
+        Move::Deadline => {
+            budget.deadlines -= 1;
+            world.serving += DEADLINE_AFTER;
+            let jitter = world.jitter();
+            world.feed(0, &Input::Tick { jitter }).expect("time is never refused");
         }
         Move::Raise => {
             budget.raises -= 1;

@@ -81,6 +81,7 @@ pub fn deployment(target: &TargetSpec, steps: Vec<StepSpec>, max_attempts: u32) 
         steps,
         cancel_grace: Millis(100),
         retry: RetrySpec { max_attempts, backoff_initial: Millis(50), backoff_max: Millis(400) },
+        timeouts: Timeouts::default(),
         policy: None,
         order: None,
     }
@@ -98,6 +99,13 @@ pub fn check(name: &str) -> StepSpec {
         expected_revision: None,
         timeout: None,
     }
+}
+
+/// A health check.
+pub fn verify(name: &str) -> StepSpec {
+    let probe = Probe::Tcp { address: "127.0.0.1:80".into() };
+    let spec = CheckSpec { probe, hold: Millis(0), interval: Millis(100), give_up: Millis(1_000) };
+    StepSpec { body: StepBody::Check(spec), ..check(name) }
 }
 
 /// A mutating step.

@@ -90,6 +90,9 @@ mod bare {
                 state,
                 waiting,
                 not_before,
+                queue_deadline,
+                deadline,
+                over_deadline,
                 policy_at,
                 reserved_at,
                 expected,
@@ -100,7 +103,8 @@ mod bare {
                 decisions,
                 ended,
             } = self.0;
-            let place = (id, state, waiting, not_before, policy_at, reserved_at, expected);
+            let instants = (not_before, queue_deadline, deadline, over_deadline, policy_at);
+            let place = (id, state, waiting, instants, reserved_at, expected);
             (place, attempts, cancel, evidence, inquiries, decisions, ended).serialize(to)
         }
     }
@@ -300,6 +304,8 @@ impl World {
                 if end.never_mutated {
                     assert!(!self.ledger.began(*deployment), "I14: {deployment} is said to have changed nothing");
                 }
+                let queued = last.cancel.as_ref().is_some_and(|cancel| cancel.cause == CancelCause::QueueTimeout);
+                assert!(!queued || !self.ledger.began(*deployment), "F5: {deployment} had begun, and left the queue");
                 if *state == DeploymentState::Succeeded && self.oracle {
                     for step in last.spec.steps.iter().filter(|step| step.resource.is_some()) {
                         let truth = self.ledger.truth(*deployment, &step.name);

@@ -21,7 +21,8 @@ pub(super) async fn plan(call: Call<'_, v1::PlanRequest>) -> Result<v1::PlanResp
     let state = find::target(shared, target.as_str()).await?;
     let spec =
         file.resolve(&inputs, instead.as_ref(), &state.spec).map_err(|errors| status::bad_file(&errors, "FILE"))?;
-    let candidates = shared.directory.candidates(&state.spec);
+    let needs = spec.steps.iter().map(|step| step.body.adapter()).collect();
+    let candidates = shared.directory.candidates(&state.spec, &needs);
     let plan = plan::plan(&state, &spec, &candidates, shared.now());
     let refused = |refusal: &_| (refused::title(refusal), refusal.code());
     Ok(v1::PlanResponse { plan: Some(view::plan::plan(&state, &spec, &plan, refused)) })

@@ -64,6 +64,9 @@ pub fn whole(
         evidence_count: deployment.evidence.len() as u64,
         decisions: deployment.decisions.iter().map(decision).collect(),
         event_sequence: sequence.0,
+        over_deadline: deployment.over_deadline || deployment.cancel.as_ref().is_some_and(left_the_queue),
+        after_deadline: ended.is_some_and(|ended| ended.after_deadline),
+        not_healthy: ended.is_some_and(|ended| ended.not_healthy),
         order: deployment.spec.order.map(OrderKey::number),
     }
 }
@@ -123,6 +126,9 @@ fn step(spec: Option<&StepSpec>, run: &StepRun) -> v1::StepRun {
         over_deadline: run.over_deadline,
         carry_reread: matches!(run.state, StepState::Carried { reread: true }),
         detail: run.detail.clone(),
+        looks_at: text(spec.and_then(|spec| spec.body.check())),
+        after_deadline: run.over_deadline && run.state == StepState::Ended(StepEnd::Applied),
+        timeout: spec.and_then(StepSpec::stop_after).map(duration_to_wire),
     }
 }
 
@@ -137,10 +143,16 @@ fn maybe_partial(state: StepState) -> bool {
     }
 }
 
+fn left_the_queue(cancel: &Cancellation) -> bool {
+    cancel.cause == CancelCause::QueueTimeout
+}
+
 fn cancellation(cancel: &Cancellation) -> v1::Cancellation {
     let (cause, by) = match &cancel.cause {
         CancelCause::Operator { by } => ("operator", by.to_string()),
-        CancelCause::Timeout { step } => ("timeout", step.to_string()),
+        CancelCause::Timeout { step } => ("timeout", format!("step {step}")),
+        CancelCause::QueueTimeout => ("timeout", "queue".to_owned()),
+        CancelCause::DeploymentTimeout => ("timeout", "deployment".to_owned()),
     };
     v1::Cancellation {
         cause: cause.to_owned(),

@@ -49,6 +49,7 @@ pub fn state_after(before: Option<DeploymentState>, event: &Event) -> Option<Dep
         | Event::CancelRecorded { .. }
         | Event::CancelAfterEnd { .. }
         | Event::DeadlinePassed { .. }
+        | Event::DeploymentDeadlinePassed { .. }
         | Event::PolicyScheduled { .. }
         | Event::Decided { .. }
         | Event::RevisionRecorded { .. }

@@ -1,6 +1,5 @@
 //! A plan.
 
-use holdfast_common::adapter::Adapter;
 use holdfast_common::code::Code;
 use holdfast_common::id::DeploymentLabel;
 use holdfast_common::spec::{DeploymentSpec, OrderKey};
@@ -75,7 +74,7 @@ fn step(step: &PlannedStep) -> v1::PlannedStep {
     v1::PlannedStep {
         name: step.name.to_string(),
         effect: step.effect.to_number(),
-        adapter: adapter(step.adapter).to_owned(),
+        adapter: step.adapter.name().to_owned(),
         resource: text(step.resource.as_ref()),
         retry: step.retry.to_number(),
         timeout: step.timeout.map(duration_to_wire),
@@ -83,13 +82,6 @@ fn step(step: &PlannedStep) -> v1::PlannedStep {
         expected_revision: text(pin.map(|(revision, _)| revision)),
         pin: pin.map_or(v1::PinHolds::Unspecified, |(_, holds)| pin_holds(holds)) as i32,
         if_contact_is_lost: step.if_contact_is_lost.clone(),
-    }
-}
-
-fn adapter(adapter: Adapter) -> &'static str {
-    match adapter {
-        Adapter::Command => "command",
-        Adapter::Release => "release",
     }
 }
 

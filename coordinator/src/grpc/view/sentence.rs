@@ -65,11 +65,22 @@ fn active(deployment: &Deployment) -> String {
             | AttemptState::Interrupted
             | AttemptState::Uncertain
             | AttemptState::Resolved => {
-                format!("attempt {} is {} on {}", attempt.number, attempt_word(attempt.state), attempt.agent)
+                let what = attempt_word(attempt.state);
+                format!("attempt {} is {what} on {}{}", attempt.number, attempt.agent, late(deployment, attempt))
             }
         },
         (None, Some(why)) => waiting(why),
         (None, None) => "another attempt will follow".to_owned(),
+    }
+}
+
+/// A deadline that passed is told for as long as no end was seen.
+fn late(deployment: &Deployment, attempt: &Attempt) -> String {
+    let step = attempt.steps.iter().find(|step| step.over_deadline && step.ended.is_none());
+    match (step, deployment.over_deadline) {
+        (Some(step), _) => format!("; step {} is over its deadline, still running", step.name),
+        (None, true) => "; it is over its deadline, still running".to_owned(),
+        (None, false) => String::new(),
     }
 }
 
@@ -155,14 +166,17 @@ pub fn event(event: &Event) -> String {
         },
         Event::CancelRecorded { cause, reason, .. } => match cause {
             CancelCause::Operator { by } => format!("{by} asks for a stop{}", and(reason)),
-            CancelCause::Timeout { step } => {
-                format!("step {step} is over its deadline: a stop is asked for{}", and(reason))
-            }
+            CancelCause::Timeout { step } => format!("step {step} is over its deadline: a stop is asked for"),
+            CancelCause::QueueTimeout => "its time in the queue is over: it is not to begin".to_owned(),
+            CancelCause::DeploymentTimeout => "it is over its own deadline: a stop is asked for".to_owned(),
         },
         Event::CancelAfterEnd { by, ended_as, .. } => {
             format!("{by} asked for a stop after it had ended as {}", state_word(*ended_as))
         }
         Event::DeadlinePassed { step, .. } => format!("step {step} is over its deadline and was not seen to end"),
+        Event::DeploymentDeadlinePassed { .. } => {
+            "the deployment is over its own deadline and was not seen to end".to_owned()
+        }
         Event::DeploymentMoved { state, because, .. } => format!("now {}{}", state_word(*state), and(because)),
         Event::PolicyScheduled { .. } => "the policy looks again at another time than it was to".to_owned(),
         Event::Decided { record, .. } => {

@@ -8,13 +8,13 @@ use holdfast_common::outcome::StepEnd;
 use holdfast_common::recovery::Policy;
 use holdfast_common::spec::{
     DeploymentSpec, PlanDigest, QueueKind, Reach, ResourceAdapter, ResourceSpec, RetryClass, RetrySpec, StepBody,
-    StepEffect, StepSpec, TargetSpec,
+    StepEffect, StepSpec, TargetSpec, Timeouts,
 };
 use holdfast_common::time::Millis;
 use holdfast_coordinator_core::TargetState;
 use holdfast_coordinator_core::state::{
-    Attempt, AttemptState, Deployment, DeploymentState, EventSequence, HoldUntil, OperatorHold, ResourceKnowledge,
-    RevisionSource, Seen, StepRun, StepState,
+    Attempt, AttemptState, CancelCause, Deployment, DeploymentState, EventSequence, HoldUntil, OperatorHold,
+    ResourceKnowledge, RevisionSource, Seen, StepRun, StepState,
 };
 use uuid::Uuid;
 
@@ -42,6 +42,7 @@ fn spec() -> DeploymentSpec {
         steps: vec![step],
         cancel_grace: Millis(10_000),
         retry: RetrySpec { max_attempts: 3, backoff_initial: Millis(1), backoff_max: Millis(2) },
+        timeouts: Timeouts::default(),
         policy: None,
         order: None,
     }
@@ -97,6 +98,9 @@ fn uncertain() -> TargetState {
         state: DeploymentState::Uncertain,
         waiting: None,
         not_before: None,
+        queue_deadline: None,
+        deadline: None,
+        over_deadline: false,
         policy_at: None,
         reserved_at: Some(wall("2026-11-29T14:19:01Z")),
         expected: BTreeMap::new(),
@@ -207,6 +211,44 @@ fn text_from_outside_is_printable_in_every_sentence() {
     });
     let told = sentence::because(deployment);
     assert!(!told.chars().any(char::is_control), "{told:?}");
+}
+
+#[test]
+fn a_passed_deadline_is_told_as_still_running_and_names_whose_it_is() {
+    let mut state = uncertain();
+    let deployment = state.current.as_mut().unwrap();
+    deployment.state = DeploymentState::Active;
+    deployment.attempts[0].state = AttemptState::Running;
+    deployment.attempts[0].lease = Some(holdfast_coordinator_core::state::Lease {
+        ttl: Millis(30_000),
+        written_run: holdfast_coordinator_core::state::Run(1),
+        heard: holdfast_common::time::Serving(1),
+    });
+    assert_eq!(sentence::because(deployment), "attempt 1 is running on web-07");
+    deployment.over_deadline = true;
+    let said = sentence::because(deployment);
+    assert_eq!(said, "attempt 1 is running on web-07; it is over its deadline, still running");
+    deployment.attempts[0].steps[0].over_deadline = true;
+    let said = sentence::because(deployment);
+    assert_eq!(said, "attempt 1 is running on web-07; step switch is over its deadline, still running");
+    for (cause, by) in [
+        (CancelCause::Timeout { step: StepName::new("queue").unwrap() }, "step queue"),
+        (CancelCause::QueueTimeout, "queue"),
+        (CancelCause::DeploymentTimeout, "deployment"),
+    ] {
+        deployment.cancel = Some(holdfast_coordinator_core::state::Cancellation {
+            cause,
+            reason: String::new(),
+            recorded_at: wall("2026-11-29T14:25:00Z"),
+            delivered: None,
+            acted: None,
+            observed: None,
+        });
+        let shown = deployment::whole(&state.spec.name, deployment, state.sequence, &|_| None);
+        let cancel = shown.cancellation.expect("asked");
+        assert_eq!((cancel.cause.as_str(), cancel.by.as_str()), ("timeout", by));
+        assert!(shown.over_deadline && shown.attempts[0].steps[0].over_deadline);
+    }
 }
 
 fn hold() -> OperatorHold {

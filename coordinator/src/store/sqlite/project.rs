@@ -288,6 +288,7 @@ fn follow(connection: &Connection, state: &TargetState, recorded: &Recorded) -> 
         | Event::CancelRecorded { .. }
         | Event::CancelAfterEnd { .. }
         | Event::DeadlinePassed { .. }
+        | Event::DeploymentDeadlinePassed { .. }
         | Event::DeploymentMoved { .. }
         | Event::PolicyScheduled { .. }
         | Event::Decided { .. }
