@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use holdfast_net::tls::ClientTls;
 use holdfast_proto::v1::DeploymentState;
 use holdfast_tests::cluster::LONG;
-use holdfast_tests::ops::Metrics;
+use holdfast_tests::ops::{Metrics, Ops};
 use holdfast_tests::wait;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustls_pki_types::ServerName;
@@ -22,6 +23,9 @@ const ALL: (usize, usize) = (20_000, 5_000);
 const AT_ONCE: usize = 64;
 /// Longest time until nothing of them is left: a handshake, a preface, a ping and its answer, and a busy machine.
 const GONE_WITHIN: Duration = Duration::from_secs(60);
+
+/// Bytes of memory that a connection may leave between the pieces. Its TLS and HTTP/2 state is above ten thousand.
+const PER_CONNECTION: f64 = 1_500.0;
 
 const TASKS: &str = "holdfast_process_tasks";
 const FDS: &str = "holdfast_process_open_fds";
@@ -57,6 +61,34 @@ async fn connects_and_resets_leave_nothing_behind() {
     many(40, |_| reset(address)).await;
     let before = ops.until_figure(CONNECTED, 2.0).await;
 
+    let first = round(&ops, address, &tls, &before, (resets, holes)).await;
+    // What the allocator keeps of the first time is there to be used again. It comes apart a little more each time; one
+    // connection's state that stayed would be many times as much.
+    let after = round(&ops, address, &tls, &before, (resets, holes)).await;
+    let grown = after.of(MEMORY) - first.of(MEMORY);
+    #[expect(clippy::cast_precision_loss, reason = "some thousands")]
+    let allowed = 4e6 + PER_CONNECTION * (resets + holes) as f64;
+    assert!(grown < allowed, "{grown} bytes more than after the first time, {allowed} allowed");
+
+    // And it was there for its own all the time.
+    assert_eq!(after.of("holdfast_deployment_moves_total{state=\"uncertain\"}"), 0.0);
+    for name in ["web-01", "web-02"] {
+        let agent = cluster.agent(name).ops().metrics().await;
+        assert_eq!(agent.of("holdfast_agent_reconnects_total"), 0.0, "{name} lost its session");
+    }
+    ledger.open_gate("go");
+    operator.until_state(&label, DeploymentState::Succeeded).await;
+    ledger.check_begun(1);
+}
+
+/// Resets, then black holes, and the figures once nothing of them is left.
+async fn round(
+    ops: &Ops,
+    address: SocketAddr,
+    tls: &ClientTls,
+    before: &Metrics,
+    (resets, holes): (usize, usize),
+) -> Metrics {
     many(resets, |_| reset(address)).await;
     let (open, mut kept) = tokio::sync::mpsc::unbounded_channel();
     many(holes, |number| {
@@ -70,30 +102,17 @@ async fn connects_and_resets_leave_nothing_behind() {
     })
     .await;
     let at_most = ops.metrics().await;
+    assert!(at_most.of(FDS) > before.of(FDS) + 50.0, "they were never there: {} descriptors", at_most.of(FDS));
 
     // The holes stay open at this end: what the coordinator holds of them it must let go by itself.
     let after = wait::until("nothing to be left of them", GONE_WITHIN, async || {
         let now = ops.metrics().await;
-        left(&before, &now).map_or(Ok(now), Err)
+        left(before, &now).map_or(Ok(now), Err)
     })
     .await;
-    assert!(at_most.of(FDS) > before.of(FDS) + 50.0, "they were never there: {} descriptors", at_most.of(FDS));
-    assert!(after.of(MEMORY) < before.of(MEMORY) + 64e6, "{} after {} bytes", after.of(MEMORY), before.of(MEMORY));
-    let mut open = 0;
-    while kept.try_recv().is_ok() {
-        open += 1;
-    }
+    let open = std::iter::from_fn(|| kept.try_recv().ok()).count();
     assert!(open > holes / 2, "only {open} of {holes} were still open");
-
-    // And it was there for its own all the time.
-    assert_eq!(after.of("holdfast_deployment_moves_total{state=\"uncertain\"}"), 0.0);
-    for name in ["web-01", "web-02"] {
-        let agent = cluster.agent(name).ops().metrics().await;
-        assert_eq!(agent.of("holdfast_agent_reconnects_total"), 0.0, "{name} lost its session");
-    }
-    ledger.open_gate("go");
-    operator.until_state(&label, DeploymentState::Succeeded).await;
-    ledger.check_begun(1);
+    after
 }
 
 /// What is there that was not before. This test's own question is one task and one descriptor.
@@ -135,7 +154,7 @@ async fn reset(address: SocketAddr) {
 }
 
 /// A connection that is left in the middle, and stays open as long as what is given back lives.
-async fn dig(address: SocketAddr, tls: &holdfast_net::tls::ClientTls, hole: Hole) -> std::io::Result<Box<dyn Send>> {
+async fn dig(address: SocketAddr, tls: &ClientTls, hole: Hole) -> std::io::Result<Box<dyn Send>> {
     const PREFACE_AND_SETTINGS: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
     let mut socket = TcpStream::connect(address).await?;
     match hole {
