@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use holdfast_common::time::Millis;
+use holdfast_net::ops;
 use holdfast_net::telemetry::Format;
 use serde::Deserialize;
 
@@ -29,6 +30,9 @@ pub struct Config {
     /// The log.
     #[serde(default)]
     pub log: Log,
+    /// Health and metrics.
+    #[serde(default)]
+    pub ops: ops::Settings,
 }
 
 /// Where the coordinator is.

@@ -99,18 +99,14 @@ impl Places {
     /// Makes an attempt's folders, durably.
     pub fn make_attempt(&self, attempt: AttemptId) -> io::Result<()> {
         let folder = self.attempt(attempt);
-        for folder in [folder.clone(), folder.join("work"), folder.join("steps")] {
-            durable::ensure_dir(&folder)?;
-        }
-        Ok(())
+        durable::ensure_dirs(&[&folder, &folder.join("work"), &folder.join("steps")])
     }
 
     /// Makes a step's folder and those above it, durably.
     pub fn make_step(&self, attempt: AttemptId, step: &StepName) -> io::Result<StepFolder> {
-        self.make_attempt(attempt)?;
-        let folder = self.step(attempt, step);
-        durable::ensure_dir(&folder.0)?;
-        Ok(folder)
+        let (folder, step) = (self.attempt(attempt), self.step(attempt, step));
+        durable::ensure_dirs(&[&folder, &folder.join("work"), &folder.join("steps"), &step.0])?;
+        Ok(step)
     }
 
     fn attempt(&self, attempt: AttemptId) -> PathBuf {

@@ -16,6 +16,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use holdfast_common::time::Millis;
+pub use holdfast_net::config::Span;
+use holdfast_net::ops;
 use holdfast_net::telemetry::Format;
 use serde::Deserialize;
 
@@ -45,6 +47,9 @@ pub struct Config {
     /// The log on stderr.
     #[serde(default)]
     pub log: Log,
+    /// Health and metrics.
+    #[serde(default)]
+    pub ops: ops::Settings,
 }
 
 /// Where to listen.
@@ -163,19 +168,6 @@ impl Default for Log {
     }
 }
 
-/// A length of time, written like `30s`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub struct Span(pub Millis);
-
-impl TryFrom<String> for Span {
-    type Error = holdfast_common::time::NotADuration;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse().map(Span)
-    }
-}
-
 /// Why a configuration can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -214,6 +206,9 @@ impl Config {
         }
         if self.lease.margin.0 > LONGEST_HEARTBEAT {
             return Err(Error::Value { key: "lease.margin", why: "must be at most an hour" });
+        }
+        if self.ops.live_within.0.0 == 0 || self.ops.ready_within.0.0 == 0 {
+            return Err(Error::Value { key: "ops.live_within, ops.ready_within", why: "must be above zero" });
         }
         if self.output.max_bytes == 0 {
             return Err(Error::Value { key: "output.max_bytes", why: "must be above zero" });

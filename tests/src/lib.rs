@@ -19,6 +19,7 @@
 //! | [`https`] | a server of files over https that cuts its answers |
 //! | [`files`], [`site`] | target and deployment files; archives |
 //! | [`strace`] | what a process asked of the kernel: that syncs come before answers |
+//! | [`ops`] | health and metrics of a process |
 //! | [`wait`] | conditions with a bound; there are no bare sleeps |
 //! | [`folder`], [`process`] | temporary folders and processes that leave nothing behind |
 //!
@@ -33,6 +34,7 @@ pub mod folder;
 pub mod hostile;
 pub mod https;
 pub mod ledger;
+pub mod ops;
 pub mod peer;
 pub mod process;
 pub mod site;

@@ -157,6 +157,7 @@ fn config(folder: &std::path::Path) -> Config {
         policy: config::Policy { targets: vec!["shop@*".to_owned()], ..config::Policy::default() },
         fetch: config::Fetch::default(),
         log: config::Log::default(),
+        ops: holdfast_net::ops::Settings::default(),
     }
 }
 

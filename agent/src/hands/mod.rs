@@ -323,13 +323,18 @@ impl Bench {
         }
     }
 
-    /// Asks the shim, and says that it was acted on only once the signal was seen sent.
+    /// Asks the shim, and says that it was acted on only once the signal was seen sent. The launch may be no further than its
+    /// first line on a thread of its own: the request then waits in the step's folder for the shim.
     fn stop(&self, attempt: AttemptId, step: &StepName, grace: Millis) {
-        let folder = self.places.step(attempt, step);
         crash::point(CrashPoint::BeforeStopRequest);
-        if let Err(error) = self.supervisor.request_stop(&folder, grace) {
-            return tracing::error!(%error, %step, "could not ask for a stop");
-        }
+        let asked = self.places.make_step(attempt, step).and_then(|folder| {
+            self.supervisor.request_stop(&folder, grace)?;
+            Ok(folder)
+        });
+        let folder = match asked {
+            Ok(folder) => folder,
+            Err(error) => return tracing::error!(%error, %attempt, %step, "could not ask for a stop"),
+        };
         crash::point(CrashPoint::AfterStopRequest);
         loop {
             let known = self.supervisor.wait(&folder, Duration::from_millis(20));

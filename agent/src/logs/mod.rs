@@ -16,6 +16,7 @@ mod sender;
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use holdfast_common::claim::Claim;
 use holdfast_common::id::{AttemptId, StepName};
@@ -24,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::metrics::Metrics;
 use crate::places::Places;
 use sender::Sender;
 
@@ -53,14 +55,20 @@ pub struct Uploader {
 
 impl Uploader {
     /// Starts the sending task, which first takes up what an earlier agent on this state folder did not send to its end.
-    pub fn start(address: &str, tls: &ClientTls, state: &Path, stop: CancellationToken) -> io::Result<Self> {
+    pub fn start(
+        address: &str,
+        tls: &ClientTls,
+        state: &Path,
+        stop: CancellationToken,
+        metrics: Arc<Metrics>,
+    ) -> io::Result<Self> {
         let places = Places::below(state);
         places.prepare()?;
         let (told, notes) = mpsc::unbounded_channel();
         for output in note::all(&places)? {
             let _its_receiver_is_here = told.send(Told::Follow(output));
         }
-        let sender = Sender::new(address, tls, places.clone());
+        let sender = Sender::new(address, tls, places.clone(), metrics);
         tokio::spawn(async move { stop.run_until_cancelled(sender.run(notes)).await });
         Ok(Self { told, places })
     }

@@ -19,6 +19,7 @@ use tonic::{Code, Status, Streaming};
 
 use super::piece::{self, Piece};
 use super::{Output, Told, note};
+use crate::metrics::Metrics;
 use crate::places::Places;
 use crate::supervisor::Supervisor;
 
@@ -46,6 +47,7 @@ pub(super) struct Sender {
     places: Places,
     supervisor: Arc<Supervisor>,
     streams: BTreeMap<Key, Following>,
+    metrics: Arc<Metrics>,
 }
 
 /// The open upload.
@@ -68,9 +70,10 @@ enum Sent {
 }
 
 impl Sender {
-    pub(super) fn new(address: &str, tls: &ClientTls, places: Places) -> Self {
+    pub(super) fn new(address: &str, tls: &ClientTls, places: Places, metrics: Arc<Metrics>) -> Self {
         let supervisor = Arc::new(Supervisor::default());
-        Self { address: address.to_owned(), tls: tls.clone(), places, supervisor, streams: BTreeMap::new() }
+        let (address, tls) = (address.to_owned(), tls.clone());
+        Self { address, tls, places, supervisor, streams: BTreeMap::new(), metrics }
     }
 
     pub(super) async fn run(mut self, mut notes: mpsc::UnboundedReceiver<Told>) {
@@ -87,7 +90,9 @@ impl Sender {
                     None => return,
                 }
             }
-            let pause = match self.round(&mut upload).await {
+            let round = self.round(&mut upload).await;
+            self.metrics.buffered(self.buffered().await);
+            let pause = match round {
                 Ok(Sent::Some | Sent::Done) => {
                     backoff.reset();
                     continue;
@@ -153,12 +158,14 @@ impl Sender {
         }
         let key = (following.output.folder, following.output.step.clone(), following.stream as i32);
         let request = request(&following, piece);
+        let cut = request.cut;
         let open = match upload.take() {
             Some(open) => open,
             None => self.open().await?,
         };
         let answer = upload.insert(open).exchange(request).await?;
         if answer.stored {
+            self.metrics.cut(cut);
             return Ok(Sent::Done);
         }
         if let Some(following) = self.streams.get_mut(&key) {
@@ -172,6 +179,21 @@ impl Sender {
             (false, true) => Sent::Some,
             (false, false) => Sent::Nothing,
         })
+    }
+
+    /// What the coordinator does not have yet, in bytes.
+    async fn buffered(&self) -> u64 {
+        let mut bytes = 0;
+        for following in self.streams.values() {
+            let folder = self.places.step(following.output.folder, &following.output.step);
+            let path = match following.stream {
+                LogStream::Stderr => folder.stderr(),
+                LogStream::Stdout | LogStream::Unspecified => folder.stdout(),
+            };
+            let length = tokio::fs::metadata(path).await.map_or(0, |metadata| metadata.len());
+            bytes += length.saturating_sub(following.offset.unwrap_or(0));
+        }
+        bytes
     }
 
     /// What there is to send. Before the coordinator was asked where it stands, only how much there is.

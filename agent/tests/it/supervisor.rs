@@ -174,6 +174,17 @@ fn a_stop_ends_the_group_by_term_and_by_kill_where_it_is_ignored() {
 }
 
 #[test]
+fn a_stop_that_was_asked_for_before_the_start_is_acted_on() {
+    let host = Host::new();
+    let step = host.step(1);
+    host.supervisor.request_stop(&step, Millis(60_000)).unwrap();
+    host.supervisor.start(&step, &host.shell("while true; do sleep 0.05; done")).unwrap();
+    let record = host.ended(&step);
+    assert_eq!((record.exit, record.stopped_by_us), (Exit::Signaled { signal: 15, by_us: true }, true));
+    assert!(host.supervisor.is_signalled(&step));
+}
+
+#[test]
 fn stopped_is_said_only_when_nothing_of_the_group_is_left() {
     let host = Host::new();
     let step = host.step(1);

@@ -74,7 +74,7 @@ fn facts(plan: &v1::Plan, canvas: Canvas<'_>) -> String {
     let tries = if plan.max_attempts == 1 { "try" } else { "tries" };
     fact("lease", vec![format!("{lease}{} {tries}", plan.max_attempts)]);
     fact("policy", vec![one_line(&plan.policy)]);
-    fact("held by", plan.holder.iter().map(|holder| summary(holder)).collect());
+    fact("held by", plan.holder.iter().map(summary).collect());
     fact("on hold", plan.hold.iter().map(|hold| target::on_hold(hold, canvas)).collect());
     fact("before it", plan.before.iter().map(summary).collect());
     fact("ends", plan.supersedes.iter().map(|one| format!("{}, superseded by it", one_line(&one.label))).collect());

@@ -50,7 +50,9 @@ impl Copy {
     pub(super) fn finish(self, until: Instant) -> Written {
         let _ = self.finished.recv_timeout(until.saturating_duration_since(Instant::now()));
         let written = *lock(&self.written);
-        let _ = self.file.sync_all();
+        if written.kept > 0 || written.cut > 0 {
+            let _ = self.file.sync_all();
+        }
         written
     }
 }

@@ -21,6 +21,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::shared::Shared;
 use crate::auth::{CertifiedAgent, caller};
+use crate::sessions::{Answers, Outgoing};
 
 /// The service.
 #[derive(Clone)]
@@ -38,7 +39,7 @@ impl Agents {
 
 #[tonic::async_trait]
 impl AgentService for Agents {
-    type ConnectStream = ReceiverStream<Result<v1::ConnectResponse, Status>>;
+    type ConnectStream = Answers;
     type FetchArchiveStream = ReceiverStream<Result<v1::FetchArchiveResponse, Status>>;
     type UploadLogStream = ReceiverStream<Result<v1::UploadLogResponse, Status>>;
 
@@ -48,17 +49,17 @@ impl AgentService for Agents {
     ) -> Result<Response<Self::ConnectStream>, Status> {
         let CertifiedAgent(name) = caller(&request)?;
         let fingerprint = request.extensions().get::<Peer>().and_then(|peer| peer.fingerprint.clone());
-        let (answers, stream) = mpsc::channel(1);
+        let (outgoing, answers) = Outgoing::new();
         let connection = session::Connection {
             shared: self.shared.clone(),
             agent: name,
             fingerprint: fingerprint.unwrap_or_default(),
             incoming: request.into_inner(),
-            answers,
+            outgoing,
         };
         // The answer's headers leave at once: a client may wait for them before it says its Hello.
         tokio::spawn(connection.run());
-        Ok(Response::new(ReceiverStream::new(stream)))
+        Ok(Response::new(answers))
     }
 
     async fn upload_log(
