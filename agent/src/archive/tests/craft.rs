@@ -99,6 +99,7 @@ pub(super) fn zst(bytes: &[u8]) -> Vec<u8> {
     zstd::stream::encode_all(bytes, 3).unwrap()
 }
 
+type Pack = fn(&[u8]) -> Vec<u8>;
+
 /// Each way to pack a tar file, by name.
-pub(super) const PACKERS: [(&str, fn(&[u8]) -> Vec<u8>); 3] =
-    [("gzip", gz), ("zstd", zst), ("plain", |bytes| bytes.to_vec())];
+pub(super) const PACKERS: [(&str, Pack); 3] = [("gzip", gz), ("zstd", zst), ("plain", |bytes| bytes.to_vec())];

@@ -47,7 +47,7 @@ mod tests {
         let told = |reason: LogGapReason, length| {
             sentence(&LogGap { from: 0, length, reason: reason as i32, removed_at: None })
         };
-        assert_eq!(told(LogGapReason::CutOnHost, Some(13_002_342)), "[12.4 MiB not kept: cut on the host]");
+        assert_eq!(told(LogGapReason::CutOnHost, Some(13_002_400)), "[12.4 MiB not kept: cut on the host]");
         assert_eq!(told(LogGapReason::NotArrived, Some(2048)), "[2.0 KiB not arrived from the host yet]");
         assert!(told(LogGapReason::LostOnHost, None).contains("not known"));
         let at = Some(prost_timestamp(1_767_312_000));
