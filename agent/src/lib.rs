@@ -30,6 +30,7 @@ pub mod cli;
 pub mod config;
 pub mod crash;
 pub mod driver;
+pub mod fetch;
 pub mod hands;
 pub mod health;
 pub mod internal;

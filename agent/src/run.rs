@@ -19,10 +19,13 @@ use uuid::Uuid;
 use crate::boottime::BootTime;
 use crate::config::Config;
 use crate::driver::{Clock, Driver, Event};
+use crate::fetch::Fetcher;
 use crate::hands::Workshop;
 use crate::health;
 use crate::journal::{self, Journal};
+use crate::logs::Uploader;
 use crate::metrics::Metrics;
+use crate::places::Places;
 use crate::room::HostRoom;
 use crate::session::{self, FromCoordinator, Owner, Pace, Welcome};
 
@@ -62,9 +65,13 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Error> {
     let _ops = health::serve(&config, health.clone(), Arc::clone(&metrics)).await?;
     let Some(journal) = open(&config, &room, &stop).await? else { return Ok(()) };
     health::register(&health, &config, &pulse, &metrics, &stop)?;
+    let _ops = health::serve(&config, health, Arc::clone(&metrics)).await?;
     let (events, inbox) = mpsc::channel();
-    let logs = crate::logs::Uploader::start(&config.coordinator.address, &tls, stop.clone(), Arc::clone(&metrics));
-    let workshop = Workshop::new(&config.state_dir, events.clone(), logs, Arc::clone(&room))?;
+    let logs =
+        Uploader::start(&config.coordinator.address, &tls, &config.state_dir, stop.clone(), Arc::clone(&metrics))?;
+    let places = Places::below(&config.state_dir);
+    let fetcher = Fetcher::new(&config, &tls, places.clone());
+    let workshop = Workshop::new(places, events.clone(), logs, fetcher, Arc::clone(&room))?;
     let driver = Driver::new(journal, workshop, Clocks, config.clone())?.measured(metrics, pulse).on(room);
     let thread = std::thread::Builder::new().name("driver".to_owned()).spawn(move || {
         // A thread that decides no more must not leave an agent behind that looks alive.

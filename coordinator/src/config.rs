@@ -41,6 +41,9 @@ pub struct Config {
     /// Outputs of steps.
     #[serde(default)]
     pub output: Output,
+    /// Archives that are uploaded with deployments.
+    #[serde(default)]
+    pub archives: Archives,
     /// The disk that `data_dir` is on.
     #[serde(default)]
     pub disk: Disk,
@@ -114,11 +117,41 @@ impl Default for Heartbeat {
 pub struct Output {
     /// Bytes kept of each output of a step.
     pub max_bytes: u64,
+    /// Bytes kept of all outputs together. The oldest of deployments that ended go first.
+    pub keep_bytes_total: u64,
+    /// How long outputs are kept after their deployment ended.
+    pub keep_age: Span,
 }
 
 impl Default for Output {
     fn default() -> Self {
-        Self { max_bytes: 16 * 1024 * 1024 }
+        Self {
+            max_bytes: 16 * 1024 * 1024,
+            keep_bytes_total: 10 * 1024 * 1024 * 1024,
+            keep_age: Span(Millis::from_secs(90 * 24 * 3600)),
+        }
+    }
+}
+
+/// Archives that are uploaded with deployments.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Archives {
+    /// Bytes of one archive.
+    pub max_bytes: u64,
+    /// Bytes of all archives together. The longest unused go first; what a deployment may still need stays.
+    pub keep_bytes_total: u64,
+    /// How long an archive stays that nothing uses.
+    pub keep_age: Span,
+}
+
+impl Default for Archives {
+    fn default() -> Self {
+        Self {
+            max_bytes: 1024 * 1024 * 1024,
+            keep_bytes_total: 20 * 1024 * 1024 * 1024,
+            keep_age: Span(Millis::from_secs(30 * 24 * 3600)),
+        }
     }
 }
 
@@ -198,6 +231,15 @@ impl Config {
         if self.output.max_bytes == 0 {
             return Err(Error::Value { key: "output.max_bytes", why: "must be above zero" });
         }
+        if self.output.keep_bytes_total < self.output.max_bytes.saturating_mul(2) {
+            return Err(Error::Value {
+                key: "output.keep_bytes_total",
+                why: "must have room for both outputs of a step: twice output.max_bytes",
+            });
+        }
+        if self.archives.max_bytes > self.archives.keep_bytes_total {
+            return Err(Error::Value { key: "archives.max_bytes", why: "must be at most archives.keep_bytes_total" });
+        }
         Ok(())
     }
 }
@@ -233,6 +275,9 @@ mod tests {
             ("[heartbeat]\nintervall = \"5s\"", "did you mean"),
             ("[lease]\nmargin = \"2h\"", "lease.margin"),
             ("[output]\nmax_bytes = 0", "output.max_bytes"),
+            ("[output]\nkeep_bytes_total = 1000", "output.keep_bytes_total"),
+            ("[output]\nkeep_age = \"long\"", "output.keep_age"),
+            ("[archives]\nkeep_bytes_total = 5", "archives.max_bytes"),
             ("[listen]\naddress = \"somewhere\"", "listen.address"),
         ] {
             let told = read(&format!("{LEAST}{more}\n")).expect_err(more);

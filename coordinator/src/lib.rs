@@ -22,6 +22,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod archives;
 pub mod auth;
 pub mod bugs;
 pub mod cli;

@@ -26,9 +26,9 @@ use holdfast_net::ops::{self, Health, Pages, Pulse};
 use holdfast_net::room::{self, Descriptors};
 use holdfast_net::serve::{self as wire, Routes};
 use holdfast_net::tls::ServerTls;
-use holdfast_proto::MAX_MESSAGE_BYTES;
 use holdfast_proto::v1::agent_service_server::AgentServiceServer;
 use holdfast_proto::v1::operator_service_server::OperatorServiceServer;
+use holdfast_proto::{FILE_DESCRIPTOR_SET, MAX_MESSAGE_BYTES};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tokio::net::TcpListener;
@@ -39,13 +39,14 @@ use tonic_health::pb::health_server::HealthServer;
 use tonic_health::server::{HealthReporter, HealthService};
 use uuid::Uuid;
 
+use crate::archives::{self, Archives};
 use crate::auth::Guard;
 use crate::config::Config;
 use crate::driver::thread::{self, SystemClock};
 use crate::driver::{self, Clock, Driver, Moment, Settings};
-use crate::grpc::{Agents, Limits, Operators, Shared};
+use crate::grpc::{Agents, Limits, Measured, Operators, Shared};
 use crate::health::{self, Stage};
-use crate::logs::Logs;
+use crate::logs::{self, Logs};
 use crate::metrics::Metrics;
 use crate::room::{Disk, Space};
 use crate::sessions::{Directory, Profile};
@@ -86,21 +87,27 @@ pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Resul
 
     let health = Health::new();
     let stage = Stage::register(&health);
-    let metrics = Arc::new(Metrics::new());
+    let metrics = Arc::new(Metrics::new().of_process());
     let _ops = start_ops(&config, &health, &metrics).await?;
 
     let disk = Disk::new(config.data_dir.clone(), config.disk.reserve_bytes);
     let descriptors = room::watch_descriptors();
     room::register(&health, disk.watch(), descriptors.clone());
     let pulse = Pulse::new();
-    let started = start(&config, &shutdown, disk, descriptors, &pulse).await;
+    let started = start(&config, &shutdown, disk, descriptors, &pulse, &metrics).await;
     let Some((shared, driver_thread)) = started.context("could not start on the store")? else { return Ok(()) };
+    let (logs, reader, age) = (shared.logs.clone(), shared.reader.clone(), config.output.keep_age.0);
+    tokio::spawn(logs::retention::run(logs, reader, age, wall, shutdown.clone()));
+    let (archives, reader) = (shared.archives.clone(), shared.reader.clone());
+    tokio::spawn(archives::retention::run(archives, reader, shutdown.clone()));
     health::register(&health, &config, &pulse, &shared.driver).context("could not look at the store")?;
     let reporter = HealthReporter::new();
     set_health(&reporter, ServingStatus::NotServing).await;
 
     let limits = wire::Limits::default();
-    let gate = Guard::new(routes(&shared, &reporter), Arc::new(StoredTokens::new(shared.reader.clone())), shared.clock);
+    let tokens = Arc::new(StoredTokens::new(shared.reader.clone()));
+    let gate = Guard::new(routes(&shared, &reporter)?, tokens, shared.clock);
+    let gate = Measured::new(gate, metrics);
     let stop = shutdown.clone();
     let serving =
         wire::builder(&limits).serve_with_incoming_shutdown(gate, wire::incoming(listener, tls, &limits), async move {
@@ -200,6 +207,7 @@ async fn start(
     mut disk: Disk,
     descriptors: watch::Receiver<Descriptors>,
     pulse: &Pulse,
+    metrics: &Arc<Metrics>,
 ) -> anyhow::Result<Option<(Shared, std::thread::JoinHandle<()>)>> {
     let clock = SystemClock::new();
     let room = disk.watch();
@@ -219,6 +227,8 @@ async fn start(
         }
     };
     let Opened { driver, identity, reader, directory, handle, inbox } = opened;
+    let driver = driver.measured(Arc::clone(metrics))?;
+    metrics.read_from(Arc::clone(&directory), handle.clone(), wall);
     let driver_thread = thread::spawn(driver.on(Box::new(disk)), inbox, clock, pulse.clone())?;
     let shared = Shared {
         room,
@@ -226,7 +236,18 @@ async fn start(
         driver: handle,
         reader,
         directory,
-        logs: Logs::new(config.data_dir.join("logs"), config.output.max_bytes),
+        logs: Logs::open(
+            config.data_dir.join("logs"),
+            logs::Bounds { stream_bytes: config.output.max_bytes, total_bytes: config.output.keep_bytes_total },
+        )?,
+        archives: Archives::open(
+            config.data_dir.join("archives"),
+            archives::Bounds {
+                archive_bytes: config.archives.max_bytes,
+                total_bytes: config.archives.keep_bytes_total,
+                age: config.archives.keep_age.0.into(),
+            },
+        )?,
         attachments: config.data_dir.join("attachments"),
         identity,
         limits: Limits {
@@ -279,7 +300,7 @@ fn remembered(row: &store::AgentRow) -> Profile {
     }
 }
 
-fn routes(shared: &Shared, health: &HealthReporter) -> Routes {
+fn routes(shared: &Shared, health: &HealthReporter) -> anyhow::Result<Routes> {
     let agents = AgentServiceServer::new(Agents::new(shared.clone()))
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
@@ -287,7 +308,12 @@ fn routes(shared: &Shared, health: &HealthReporter) -> Routes {
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
     let health = HealthServer::new(HealthService::from_health_reporter(health.clone()));
-    Routes::new().with(agents).with(operators).with(health)
+    let reflection = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1()
+        .context("could not read the protocol's own descriptors")?;
+    Ok(Routes::new().with(agents).with(operators).with(health).with(reflection))
 }
 
 async fn set_health(health: &HealthReporter, status: ServingStatus) {

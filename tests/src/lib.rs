@@ -16,6 +16,7 @@
 //! | [`hostile`] | a coordinator by hand, towards a real agent |
 //! | [`ledger`] | the command under test, and the oracle that reads what it wrote |
 //! | [`events`] | expected lists of events, compared with a readable difference |
+//! | [`https`] | a server of files over https that cuts its answers |
 //! | [`files`], [`site`] | target and deployment files; archives |
 //! | [`strace`] | what a process asked of the kernel: that syncs come before answers |
 //! | [`ops`] | health and metrics of a process |
@@ -31,6 +32,7 @@ pub mod events;
 pub mod files;
 pub mod folder;
 pub mod hostile;
+pub mod https;
 pub mod ledger;
 pub mod ops;
 pub mod peer;

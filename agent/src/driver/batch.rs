@@ -184,16 +184,30 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         Ok(reports)
     }
 
+    /// Counts and logs what is in the journal now.
     fn count(&self, claim: Claim, report: &Report) {
-        let ReportBody::StepEnded { step, end, exit, .. } = &report.body else { return };
-        self.metrics.step_ended(*end);
-        let body = |work: &holdfast_agent_core::Work| {
-            let found = work.assignment.steps.iter().find(|found| &found.name == step);
-            found.is_some_and(|step| matches!(step.body, StepBody::Release { .. }))
-        };
-        let release = self.works.get(&claim.attempt).is_some_and(body);
-        if release && *exit == Some(Exit::Exited(release::REFUSED_FENCE.into())) {
-            self.metrics.refused_by_resource();
+        let Claim { deployment, attempt, fence } = claim;
+        let work = self.works.get(&attempt);
+        let target = work.map(|work| tracing::field::display(&work.assignment.target));
+        match &report.body {
+            ReportBody::StepStarted { step } => {
+                tracing::info!(target, %deployment, %attempt, %fence, %step, "step started");
+            }
+            ReportBody::StepEnded { step, end, exit, .. } => {
+                tracing::info!(target, %deployment, %attempt, %fence, %step, ?end, ?exit, "step ended");
+                self.metrics.step_ended(*end);
+                let found = work.and_then(|work| work.assignment.steps.iter().find(|found| &found.name == step));
+                let release = found.is_some_and(|step| matches!(step.body, StepBody::Release { .. }));
+                if release && *exit == Some(Exit::Exited(release::REFUSED_FENCE.into())) {
+                    self.metrics.refused_by_resource();
+                }
+            }
+            ReportBody::AttemptEnded { end } => {
+                tracing::info!(target, %deployment, %attempt, %fence, ?end, "attempt ended");
+            }
+            ReportBody::CancelReceived | ReportBody::CancelActed { .. } => {
+                tracing::debug!(target, %deployment, %attempt, %fence, kind = ?report.body, "reported");
+            }
         }
     }
 

@@ -142,6 +142,9 @@ struct Live {
     sent: BTreeMap<u64, Boot>,
 }
 
+/// Events that one commit of the journal covers at most.
+const BATCH: usize = 256;
+
 /// The agent's decisions and their consequences.
 pub struct Driver<H, C> {
     journal: Journal,
@@ -229,13 +232,17 @@ impl<H: Hands, C: Clock> Driver<H, C> {
     pub fn run(mut self, events: &Receiver<Event>) {
         loop {
             self.pulse.rests();
-            let first = match events.recv_timeout(self.patience()) {
+            let waited = match self.patience() {
+                Some(span) => events.recv_timeout(span),
+                None => events.recv().map_err(RecvTimeoutError::from),
+            };
+            let first = match waited {
                 Ok(event) => Some(event),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return,
             };
             self.pulse.works();
-            let batch = first.into_iter().chain(events.try_iter()).take(64).collect::<Vec<_>>();
+            let batch = first.into_iter().chain(events.try_iter()).take(BATCH).collect::<Vec<_>>();
             let stop = batch.iter().any(|event| matches!(event, Event::Stop));
             self.step(batch);
             if stop {
@@ -244,13 +251,14 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         }
     }
 
-    fn patience(&self) -> Duration {
-        const IDLE: Duration = Duration::from_millis(250);
+    /// How long nothing is to be done unless something happens; `None` for ever. While there is work it is looked at in
+    /// short turns: leases are counted on a clock that goes on in suspend, which the wait does not.
+    fn patience(&self) -> Option<Duration> {
+        const WITH_WORK: Duration = Duration::from_millis(250);
         let now = self.clock.boot();
-        match &self.session {
-            Some(live) => Duration::from_millis(live.next_heartbeat.0.saturating_sub(now.0)).min(IDLE),
-            None => IDLE,
-        }
+        let heartbeat = self.session.as_ref().map(|live| live.next_heartbeat.0.saturating_sub(now.0));
+        let work = self.works.values().any(|work| work.phase != Phase::Over).then_some(WITH_WORK);
+        heartbeat.map(Duration::from_millis).into_iter().chain(work).min()
     }
 
     /// Decides a batch of events, makes it durable, then says and does what follows. A plain function: a simulator calls it
@@ -339,12 +347,14 @@ impl<H: Hands, C: Clock> Driver<H, C> {
                 batch.answered.push(sequence);
             }
             FromCoordinator::Cancel { claim, reason } if self.holds(claim) => {
-                tracing::info!(attempt = %claim.attempt, reason, "asked to stop");
+                let Claim { deployment, attempt, fence } = claim;
+                tracing::info!(%deployment, %attempt, %fence, reason, "asked to stop");
                 crash::point(CrashPoint::CancelHeard);
                 self.decide(claim.attempt, Input::StopAsked, batch);
             }
             FromCoordinator::Cancel { claim, .. } => {
-                tracing::info!(attempt = %claim.attempt, "asked to stop what is not held")
+                let Claim { deployment, attempt, fence } = claim;
+                tracing::info!(%deployment, %attempt, %fence, "asked to stop what is not held");
             }
             FromCoordinator::Inquiry(inquiry) => batch.inquiries.push(*inquiry),
             FromCoordinator::Bye { .. } => {}
@@ -387,6 +397,8 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             Judged::Take if !self.room.takes_offers(self.verdict) => self.decline(claim, DeclineReason::NoRoom, batch),
             Judged::Decline(reason) => self.decline(claim, reason, batch),
             Judged::Take => {
+                let (Claim { deployment, attempt, fence }, target) = (claim, &assignment.target);
+                tracing::info!(%target, %deployment, %attempt, %fence, "took an offer");
                 self.fences.insert(assignment.target.clone(), claim.fence);
                 batch.fences.insert(assignment.target.clone(), claim.fence);
                 let lease = LeaseCount::Until(until(self.clock.boot(), ttl));
@@ -424,7 +436,8 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         batch: &mut Batch,
     ) {
         if !self.holds(claim) {
-            tracing::warn!(attempt = %claim.attempt, "a permit for what is not held");
+            let Claim { deployment, attempt, fence } = claim;
+            tracing::warn!(%deployment, %attempt, %fence, "a permit for what is not held");
             return;
         }
         let input = match denial {
@@ -433,7 +446,8 @@ impl<H: Hands, C: Clock> Driver<H, C> {
                 Input::Granted { step, session }
             }
             Some(denial) => {
-                tracing::warn!(attempt = %claim.attempt, %step, ?denial, "permit denied");
+                let Claim { deployment, attempt, fence } = claim;
+                tracing::warn!(%deployment, %attempt, %fence, %step, ?denial, "permit denied");
                 Input::Denied { step, denial }
             }
         };

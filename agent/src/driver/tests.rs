@@ -155,6 +155,7 @@ fn config(folder: &std::path::Path) -> Config {
         identity: config::Identity { certificate: PathBuf::new(), key: PathBuf::new() },
         labels: BTreeMap::new(),
         policy: config::Policy { targets: vec!["shop@*".to_owned()], ..config::Policy::default() },
+        fetch: config::Fetch::default(),
         disk: config::Disk::default(),
         log: config::Log::default(),
         ops: holdfast_net::ops::Settings::default(),

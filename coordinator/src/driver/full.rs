@@ -189,6 +189,7 @@ fn waits_for(message: &Message) -> Option<&str> {
         | Body::Refused { .. }
         | Body::SessionStarted(_)
         | Body::AgentsChanged
+        | Body::Several(_)
         | Body::Stop(_) => None,
     }
 }

@@ -12,6 +12,7 @@ use holdfast_coordinator_core::TargetState;
 use holdfast_coordinator_core::input::Speaker;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
+use super::watchers::Watchers;
 use super::{Asked, BATCH, Error, Handle, Told};
 use crate::store::AgentRow;
 
@@ -26,6 +27,14 @@ pub struct Message {
 }
 
 impl Message {
+    /// What was gathered into one piece, piece by piece.
+    pub(super) fn each(self) -> Vec<Message> {
+        match self.body {
+            Body::Several(several) => several,
+            body => vec![Message { body, _room: self._room }],
+        }
+    }
+
     /// Answers whoever asked that it was not done.
     pub(super) fn refuse(self, why: Error) {
         match self.body {
@@ -38,13 +47,14 @@ impl Message {
             | Body::SessionStarted(_)
             | Body::AgentsChanged
             | Body::Stop(_) => {}
+            Body::Several(several) => several.into_iter().for_each(|message| message.refuse(why.clone())),
         }
     }
 }
 
-/// The way back to whoever asked. A step that could not be written is done again from its messages, so what is used up is
-/// used up only when it is said.
-pub(super) struct Reply<T>(Arc<Mutex<Option<oneshot::Sender<T>>>>);
+/// The way back to whoever asked: called on the driver's thread, after the commit that covers what it tells. Never blocks. A
+/// step that could not be written is done again from its messages, so it is used up only when it is said.
+pub(super) struct Reply<T>(Arc<Mutex<Option<Box<dyn FnOnce(T) + Send>>>>);
 
 impl<T> Clone for Reply<T> {
     fn clone(&self) -> Self {
@@ -53,16 +63,25 @@ impl<T> Clone for Reply<T> {
 }
 
 impl<T> Reply<T> {
-    pub(super) fn new() -> (Self, oneshot::Receiver<T>) {
-        let (sender, receiver) = oneshot::channel();
-        (Self(Arc::new(Mutex::new(Some(sender)))), receiver)
+    /// Says it to `then`.
+    pub(super) fn to(then: impl FnOnce(T) + Send + 'static) -> Self {
+        Self(Arc::new(Mutex::new(Some(Box::new(then)))))
     }
 
     /// The first answer counts.
     pub(super) fn say(&self, answer: T) {
-        if let Some(sender) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            let _nobody_waits_any_more = sender.send(answer);
+        let then = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(then) = then {
+            then(answer);
         }
+    }
+}
+
+impl<T: Send + 'static> Reply<T> {
+    /// Says it to whoever waits.
+    pub(super) fn new() -> (Self, oneshot::Receiver<T>) {
+        let (sender, receiver) = oneshot::channel();
+        (Self::to(move |answer| drop(sender.send(answer))), receiver)
     }
 }
 
@@ -75,6 +94,7 @@ pub(super) enum Body {
     Refused { who: String, what: String, why: String },
     SessionStarted(Speaker),
     AgentsChanged,
+    Several(Vec<Message>),
     Stop(oneshot::Sender<()>),
 }
 
@@ -91,6 +111,8 @@ pub(super) struct Published {
     pub(super) live: RwLock<HashMap<DeploymentId, TargetName>>,
     /// The global order of the last committed event.
     pub(super) committed: watch::Sender<u64>,
+    /// Who watches a deployment.
+    pub(super) watchers: Watchers,
 }
 
 impl Published {
@@ -117,7 +139,11 @@ pub struct Taken {
 #[must_use]
 pub fn channel() -> (Handle, Inbox) {
     let (sender, receiver) = mpsc::channel();
-    let published = Arc::new(Published { live: RwLock::default(), committed: watch::Sender::new(0) });
+    let published = Arc::new(Published {
+        live: RwLock::default(),
+        committed: watch::Sender::new(0),
+        watchers: Watchers::default(),
+    });
     let handle = Handle::new(sender, Arc::new(Semaphore::new(WAITING)), published.clone());
     (handle, Inbox { receiver, published })
 }

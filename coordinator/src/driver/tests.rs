@@ -298,7 +298,7 @@ fn the_same_request_is_the_same_deployment_and_another_content_is_refused() {
     rig.crash_and_restart();
     let newest = rig.newest();
     let again = rig.submit(1).unwrap();
-    assert_eq!(again, Told { existed: true, ..first.clone() });
+    assert_eq!(again, Told { existed: true, after: None, ..first.clone() });
     match rig.ask(submission("shop@prod", 1, 2)) {
         Err(Error::RequestIdReused { existing }) => assert_eq!(Some(existing), first.deployment),
         other => panic!("not refused: {other:?}"),

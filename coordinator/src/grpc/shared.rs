@@ -9,6 +9,7 @@ use holdfast_net::room::{Descriptors, Room};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::archives::Archives;
 use crate::auth::WallClock;
 use crate::driver::Handle;
 use crate::logs::Logs;
@@ -26,6 +27,8 @@ pub struct Shared {
     pub directory: Arc<Directory>,
     /// What steps wrote.
     pub logs: Logs,
+    /// Archives that were uploaded.
+    pub archives: Archives,
     /// Where files that were attached to attestations are kept, by their hash.
     pub attachments: PathBuf,
     /// Whether the disk has room for new work.

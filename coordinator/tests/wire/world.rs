@@ -65,6 +65,7 @@ impl World {
             lease: Lease::default(),
             heartbeat: Heartbeat { interval: Span(Millis(1_000)) },
             output: Output::default(),
+            archives: holdfast_coordinator::config::Archives::default(),
             disk: holdfast_coordinator::config::Disk { reserve_bytes: 64 * 1024 },
             log: Log::default(),
             ops: Settings { address: Some(Address::Off), ..Settings::default() },

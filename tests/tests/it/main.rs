@@ -1,9 +1,11 @@
 //! Real processes, real sockets, real faults.
 
+mod archives;
 mod bad_input;
 mod bugs;
 mod cancel;
 mod cases;
+mod connections;
 mod crash_case;
 mod crash_points;
 mod durability;
@@ -14,8 +16,12 @@ mod harness;
 mod health;
 mod hold;
 mod hostile_coordinator;
+mod logging;
 mod main_job;
 mod messages;
+mod metrics;
+mod mixed;
+mod outputs;
 mod reconnect;
 mod recovery;
 mod restart;

@@ -1,7 +1,7 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::Access;
 
@@ -20,14 +20,14 @@ fn identity(file: &Path) -> io::Result<(u64, u64)> {
     Ok((metadata.dev(), metadata.ino()))
 }
 
-fn look(file: &PathBuf, was: (u64, u64)) -> State {
+fn look(file: &Path, was: (u64, u64)) -> State {
     let shown = file.display();
     match identity(file) {
         Err(error) => return State::Not(format!("{shown}: {error}")),
         Ok(is) if is != was => return State::Not(format!("{shown} is another file than the one in use")),
         Ok(_) => {}
     }
-    for path in [Some(file.as_path()), file.parent()].into_iter().flatten() {
+    for path in [Some(file), file.parent()].into_iter().flatten() {
         if let Err(error) = rustix::fs::access(path, Access::WRITE_OK) {
             return State::Not(format!("{} can't be written: {error}", path.display()));
         }

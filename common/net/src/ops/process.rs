@@ -79,7 +79,9 @@ fn put(encoder: &mut DescriptorEncoder<'_>, row: &Row, metric: impl EncodeMetric
         In::Seconds => Some(&prometheus_client::registry::Unit::Seconds),
         In::Bytes => Some(&prometheus_client::registry::Unit::Bytes),
     };
-    let descriptor = encoder.encode_descriptor(row.stem(), row.help, unit, metric.metric_type())?;
+    // What is registered gets its full stop from the registry.
+    let help = format!("{}.", row.help);
+    let descriptor = encoder.encode_descriptor(row.stem(), &help, unit, metric.metric_type())?;
     metric.encode(descriptor)
 }
 

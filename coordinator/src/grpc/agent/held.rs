@@ -3,6 +3,8 @@
 //! A journal's word is evidence. The core files it where it tells something: about an attempt that nobody knows the end
 //! of, and not twice. The agent is told which of its attempts are over.
 
+use std::time::Duration;
+
 use holdfast_common::claim::Claim;
 use holdfast_common::id::TargetName;
 use holdfast_common::recovery::Runner;
@@ -12,12 +14,15 @@ use holdfast_proto::convert::{Held, JournalState, claim_to_wire};
 use holdfast_proto::v1;
 use holdfast_proto::v1::connect_response::Message;
 
-use super::message::answer_when_recorded;
 use super::session::Session;
 use crate::driver::Asked;
 
+/// How long a session waits for one word to be filed: without room on the disk it waits with the driver, and goes on to be
+/// filed.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// Files what the agent's journal says of its attempts, and tells the agent which of them are over.
-pub(super) async fn answer(session: &Session, held: &[Held]) {
+pub(super) async fn answer(session: &mut Session, held: &[Held]) {
     let mut superseded = Vec::new();
     for held in held {
         let current = match session.shared.driver.target_of(held.claim.deployment).await {
@@ -39,21 +44,17 @@ pub(super) async fn answer(session: &Session, held: &[Held]) {
 }
 
 /// Whether the attempt is current, after its journal's word was taken.
-async fn file(session: &Session, target: TargetName, held: &Held) -> bool {
+async fn file(session: &mut Session, target: TargetName, held: &Held) -> bool {
     let spoke = Asked::JournalSpoke {
         speaker: session.speaker.clone(),
         claim: held.claim,
         runner: runner(held.state),
         detail: detail(held),
     };
-    let (voice, asked) = (session.voice(), target.clone());
-    let filed = answer_when_recorded(session, async move {
-        if let Err(error) = voice.driver.ask(asked, spoke).await {
-            tracing::warn!(agent = %voice.speaker.agent, %error, "could not file a journal's word");
-        }
-        Ok(None)
-    });
-    let _never_an_end = filed.await;
+    let filed = session.shared.driver.ask(target.clone(), spoke);
+    if let Ok(Err(error)) = tokio::time::timeout(PATIENCE, filed).await {
+        tracing::warn!(agent = %session.speaker.agent, %error, "could not file a journal's word");
+    }
     let state = session.shared.driver.state(target).await;
     state.is_some_and(|state| is_current(&state, &session.speaker, held.claim))
 }

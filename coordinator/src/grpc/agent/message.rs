@@ -1,16 +1,17 @@
 //! The messages of a session, each joined with the session's identity and answered.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::future::join_all;
 use holdfast_common::claim::Claim;
 use holdfast_common::code::Code;
-use holdfast_common::id::{AttemptId, EvidenceId, StepName, TargetName};
-use holdfast_common::report::{DeclineReason, Disposition, FiledReason, PermitDenial, Report};
+use holdfast_common::id::{AgentName, AttemptId, EvidenceId, StepName, TargetName};
+use holdfast_common::report::{DeclineReason, Disposition, FiledReason, PermitDenial, Report, ReportSequence};
 use holdfast_common::spec::PlanDigest;
+use holdfast_common::time::Millis;
 use holdfast_coordinator_core::Answer;
-use holdfast_coordinator_core::input::{Finding, Speaker};
+use holdfast_coordinator_core::input::Finding;
 use holdfast_proto::convert::{
     Invalid, WireEnum, claim_from_wire, claim_to_wire, disposition_to_wire, duration_to_wire, parsed,
     reading_from_wire, report_from_wire, required,
@@ -18,17 +19,16 @@ use holdfast_proto::convert::{
 use holdfast_proto::v1;
 use holdfast_proto::v1::connect_request::Message as Said;
 use holdfast_proto::v1::connect_response::Message;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use super::session::{End, Session};
-use crate::driver::{self, Asked};
+use crate::driver::{self, Asked, Told};
 use crate::grpc::view::enums::denial_words;
+use crate::sessions::Outgoing;
 
 /// Claims in one heartbeat.
 const MAX_CLAIMS: usize = 4096;
-
-/// How long a session waits for one answer before it listens on.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A text longer than an agent was told it may be.
 const TOO_LONG: &str = "longer than the Welcome allows";
@@ -90,46 +90,83 @@ async fn heartbeat_answer(session: &mut Session, heartbeat: v1::Heartbeat) -> Re
     // Each is read before any is taken: a message with a bad element changes nothing.
     let claims: Vec<Claim> =
         heartbeat.claims.into_iter().map(|claim| claim_from_wire(Some(claim))).collect::<Result<_, _>>()?;
-    let voice = session.voice();
-    let leases = join_all(claims.iter().map(|claim| renew(&voice, *claim))).await;
-    let leases: Vec<Option<v1::RenewedLease>> = leases.into_iter().collect::<Result<_, _>>()?;
-    let leases = leases.into_iter().flatten().collect();
-    session.outgoing.send(Message::HeartbeatAnswer(v1::HeartbeatAnswer { number: heartbeat.number, leases }));
+    let beat = Arc::new(Beat {
+        number: heartbeat.number,
+        leases: Mutex::new(Vec::with_capacity(claims.len())),
+        outgoing: session.outgoing.clone(),
+        _room: room(session).await?,
+    });
+    for claim in claims {
+        renew(session, claim, &beat).await?;
+    }
     Ok(Next::GoOn)
 }
 
-/// Each claim by itself. One that is not this agent's gets the answer of one that does not exist; one whose sign of life
-/// could not be recorded gets none, and is asked about again with the next heartbeat.
-async fn renew(voice: &Voice, claim: Claim) -> Result<Option<v1::RenewedLease>, End> {
-    let ttl = match heard(voice, claim).await? {
-        Heard::Is(Answer::Renewed { ttl, .. }) => Some(ttl),
-        Heard::Is(_) | Heard::NotHere => None,
-        Heard::NotRecorded => return Ok(None),
+/// Collects what one heartbeat's claims are answered, and answers when the last one is.
+struct Beat {
+    number: u64,
+    leases: Mutex<Vec<v1::RenewedLease>>,
+    outgoing: Outgoing,
+    _room: OwnedSemaphorePermit,
+}
+
+impl Beat {
+    fn note(&self, claim: Claim, ttl: Option<Millis>) {
+        let answer = if ttl.is_some() { v1::LeaseAnswer::Renewed } else { v1::LeaseAnswer::Superseded };
+        let lease = v1::RenewedLease {
+            claim: Some(claim_to_wire(claim)),
+            answer: answer as i32,
+            ttl: ttl.map(duration_to_wire),
+        };
+        self.leases.lock().unwrap_or_else(PoisonError::into_inner).push(lease);
+    }
+}
+
+impl Drop for Beat {
+    fn drop(&mut self) {
+        let leases = std::mem::take(self.leases.get_mut().unwrap_or_else(PoisonError::into_inner));
+        self.outgoing.send(Message::HeartbeatAnswer(v1::HeartbeatAnswer { number: self.number, leases }));
+    }
+}
+
+/// Each claim by itself. One that is not this agent's gets the answer of one that does not exist.
+async fn renew(session: &mut Session, claim: Claim, beat: &Arc<Beat>) -> Result<(), End> {
+    let Some(target) = session.shared.driver.target_of(claim.deployment).await else {
+        beat.note(claim, None);
+        return Ok(());
     };
-    let answer = if ttl.is_some() { v1::LeaseAnswer::Renewed } else { v1::LeaseAnswer::Superseded };
-    let (claim, ttl) = (Some(claim_to_wire(claim)), ttl.map(duration_to_wire));
-    Ok(Some(v1::RenewedLease { claim, answer: answer as i32, ttl }))
-}
-
-/// What came of a sign of life.
-enum Heard {
-    Is(Answer),
-    NotHere,
-    /// The disk is full.
-    NotRecorded,
-}
-
-async fn heard(voice: &Voice, claim: Claim) -> Result<Heard, End> {
-    let Some(target) = voice.driver.target_of(claim.deployment).await else { return Ok(Heard::NotHere) };
-    voice.heard(target, claim).await
+    let (beat, agent) = (beat.clone(), session.speaker.agent.clone());
+    let asked = Asked::Heard { speaker: session.speaker.clone(), claim };
+    let then = move |told| match told {
+        // A sign of life that can't be written is neither a renewal nor an end.
+        Err(driver::Error::NoRoom(_)) => {}
+        told => match understood(&agent, told) {
+            Ok(Some(Answer::Renewed { ttl, .. })) => beat.note(claim, Some(ttl)),
+            Ok(Some(_) | None) => beat.note(claim, None),
+            Err(end) => beat.outgoing.bye(end.code, &end.detail),
+        },
+    };
+    let (driver, gathered) = (&session.shared.driver, &mut session.gathered);
+    driver.gather(gathered, target, asked, then).await.map_err(|error| end_of(&error))
 }
 
 /// Any message under a claim is a sign of life. What it is worth, the core says.
 async fn sign_of_life(session: &mut Session, target: &TargetName, claim: Claim) -> Result<(), End> {
-    if session.signs.due(claim.attempt) {
-        let _answered_by_heartbeats = session.voice().heard(target.clone(), claim).await?;
+    if !session.signs.due(claim.attempt) {
+        return Ok(());
     }
-    Ok(())
+    let asked = Asked::Heard { speaker: session.speaker.clone(), claim };
+    let (way, room) = (Way::of(session), room(session).await?);
+    let then = move |told| {
+        match told {
+            // What can't be written is said again anyway.
+            Err(driver::Error::NoRoom(_)) => {}
+            told => drop(understood(&way.agent, told).map_err(|end| way.outgoing.bye(end.code, &end.detail))),
+        }
+        drop(room);
+    };
+    let (driver, gathered) = (&session.shared.driver, &mut session.gathered);
+    driver.gather(gathered, target.clone(), asked, then).await.map_err(|error| end_of(&error))
 }
 
 async fn offer_answer(session: &mut Session, answer: v1::OfferAnswer) -> Result<Next, End> {
@@ -144,59 +181,48 @@ async fn offer_answer(session: &mut Session, answer: v1::OfferAnswer) -> Result<
         v1::OfferAnswerKind::Accepted => None,
         v1::OfferAnswerKind::Declined => Some(DeclineReason::from_wire("offer_answer.reason", answer.reason)?),
     };
-    let Some(target) = session.shared.driver.target_of(claim.deployment).await else { return Ok(Next::GoOn) };
-    let voice = session.voice();
-    answer_when_recorded(session, async move {
-        let speaker = voice.speaker.clone();
-        voice.ask(target, Asked::OfferAnswered { speaker, claim, declined }).await?;
-        Ok(None)
-    })
-    .await
+    if let Some(target) = session.shared.driver.target_of(claim.deployment).await {
+        let speaker = session.speaker.clone();
+        queue(session, target, Asked::OfferAnswered { speaker, claim, declined }, |_, _| Ok(())).await?;
+    }
+    Ok(Next::GoOn)
 }
 
 async fn permit_answer(session: &mut Session, request: v1::PermitRequest) -> Result<Next, End> {
     let claim = claim_from_wire(request.claim)?;
     let step: StepName = parsed("permit_request.step", &request.step)?;
     let plan = plan_digest(request.plan_digest)?;
-    let target = session.shared.driver.target_of(claim.deployment).await;
-    if let Some(target) = &target {
-        sign_of_life(session, target, claim).await?;
-    }
-    let voice = session.voice();
-    answer_when_recorded(session, async move { voice.permit(target, claim, step, plan).await.map(Some) }).await
+    let Some(target) = session.shared.driver.target_of(claim.deployment).await else {
+        say_permit(&Way::of(session), claim, &step, Some(PermitDenial::NotYours));
+        return Ok(Next::GoOn);
+    };
+    sign_of_life(session, &target, claim).await?;
+    let asked = Asked::PermitRequested { speaker: session.speaker.clone(), claim, step: step.clone(), plan };
+    let then = move |way: &Way, answer| {
+        let denial = match answer {
+            Some(Answer::Permitted) => None,
+            Some(Answer::Denied(denial)) => Some(denial),
+            Some(other) => return Err(no_answer_of_ours(&other)),
+            None => Some(PermitDenial::NotYours),
+        };
+        say_permit(way, claim, &step, denial);
+        Ok(())
+    };
+    queue(session, target, asked, then).await?;
+    Ok(Next::GoOn)
 }
 
-impl Voice {
-    async fn permit(
-        self,
-        target: Option<TargetName>,
-        claim: Claim,
-        step: StepName,
-        plan: PlanDigest,
-    ) -> Result<Message, End> {
-        let denial = match target {
-            None => Some(PermitDenial::NotYours),
-            Some(target) => {
-                let asked = Asked::PermitRequested { speaker: self.speaker.clone(), claim, step: step.clone(), plan };
-                match self.ask(target, asked).await? {
-                    Some(Answer::Permitted) => None,
-                    Some(Answer::Denied(denial)) => Some(denial),
-                    Some(other) => return Err(no_answer_of_ours(&other)),
-                    None => Some(PermitDenial::NotYours),
-                }
-            }
-        };
-        if denial == Some(PermitDenial::NotYours) {
-            self.audit("a permit", claim, denial_words(PermitDenial::NotYours));
-        }
-        let kind = if denial.is_none() { v1::PermitAnswerKind::Granted } else { v1::PermitAnswerKind::Denied };
-        Ok(Message::PermitAnswer(v1::PermitAnswer {
-            claim: Some(claim_to_wire(claim)),
-            step: step.to_string(),
-            kind: kind as i32,
-            denial: denial.map_or(0, WireEnum::to_number),
-        }))
+fn say_permit(way: &Way, claim: Claim, step: &StepName, denial: Option<PermitDenial>) {
+    if denial == Some(PermitDenial::NotYours) {
+        audit(way, "a permit", claim, denial_words(PermitDenial::NotYours));
     }
+    let kind = if denial.is_none() { v1::PermitAnswerKind::Granted } else { v1::PermitAnswerKind::Denied };
+    way.outgoing.send(Message::PermitAnswer(v1::PermitAnswer {
+        claim: Some(claim_to_wire(claim)),
+        step: step.to_string(),
+        kind: kind as i32,
+        denial: denial.map_or(0, WireEnum::to_number),
+    }));
 }
 
 fn plan_digest(text: String) -> Result<PlanDigest, Invalid> {
@@ -211,37 +237,48 @@ fn plan_digest(text: String) -> Result<PlanDigest, Invalid> {
 async fn report_answer(session: &mut Session, report: v1::Report) -> Result<Next, End> {
     let (claim, report) = report_from_wire(report)?;
     bounded("report.detail", detail_of(&report), session)?;
-    let target = session.shared.driver.target_of(claim.deployment).await;
-    if let Some(target) = &target {
-        sign_of_life(session, target, claim).await?;
-    }
-    let voice = session.voice();
-    answer_when_recorded(session, async move { voice.report(target, claim, report).await.map(Some) }).await
+    let sequence = report.sequence;
+    let Some(target) = session.shared.driver.target_of(claim.deployment).await else {
+        orphan(session, claim, report).await?;
+        return Ok(Next::GoOn);
+    };
+    sign_of_life(session, &target, claim).await?;
+    let asked = Asked::Reported { speaker: session.speaker.clone(), claim, report };
+    let then = move |way: &Way, answer| match answer {
+        Some(Answer::Answered(disposition)) => {
+            say_disposition(way, claim, sequence, disposition);
+            Ok(())
+        }
+        Some(other) => Err(no_answer_of_ours(&other)),
+        None => Err(End::new(Code::Internal, "a report was not answered")),
+    };
+    queue(session, target, asked, then).await?;
+    Ok(Next::GoOn)
 }
 
-impl Voice {
-    async fn report(self, target: Option<TargetName>, claim: Claim, report: Report) -> Result<Message, End> {
-        let sequence = report.sequence;
-        let disposition = match target {
-            None => {
-                let filed = self.driver.file_orphan(self.speaker.clone(), claim, report).await;
-                filed.map_err(|error| end_of(&error))?
-            }
-            Some(target) => {
-                let asked = Asked::Reported { speaker: self.speaker.clone(), claim, report };
-                match self.ask(target, asked).await? {
-                    Some(Answer::Answered(disposition)) => disposition,
-                    Some(other) => return Err(no_answer_of_ours(&other)),
-                    None => return Err(End::new(Code::Internal, "a report was not answered")),
-                }
-            }
-        };
-        let told = told(disposition);
-        if told == Disposition::Filed(FiledReason::UnknownAttempt) {
-            self.audit("a report", claim, "no such attempt of this agent");
-        }
-        Ok(Message::Disposition(disposition_to_wire(sequence, told)))
+fn say_disposition(way: &Way, claim: Claim, sequence: ReportSequence, disposition: Disposition) {
+    let told = told(disposition);
+    if told == Disposition::Filed(FiledReason::UnknownAttempt) {
+        audit(way, "a report", claim, "no such attempt of this agent");
     }
+    way.outgoing.send(Message::Disposition(disposition_to_wire(sequence, told)));
+}
+
+/// A session does not stand still while it is recorded: without room on the disk that can take long.
+async fn orphan(session: &mut Session, claim: Claim, report: Report) -> Result<(), End> {
+    let (way, room, sequence) = (Way::of(session), room(session).await?, report.sequence);
+    let (driver, speaker) = (session.shared.driver.clone(), session.speaker.clone());
+    tokio::spawn(async move {
+        match driver.file_orphan(speaker, claim, report).await {
+            Ok(disposition) => say_disposition(&way, claim, sequence, disposition),
+            Err(error) => {
+                let end = end_of(&error);
+                way.outgoing.bye(end.code, &end.detail);
+            }
+        }
+        drop(room);
+    });
+    Ok(())
 }
 
 /// What exists but is another's is told like what does not exist. The record keeps the difference.
@@ -284,13 +321,8 @@ async fn inquiry_answer(session: &mut Session, answer: v1::InquiryAnswer) -> Res
     // Only what this session was asked: an inquiry of an earlier one is asked again, and answered then.
     match session.shared.directory.asked(&session.speaker.agent, session.id, inquiry) {
         Some(target) => {
-            let voice = session.voice();
-            return answer_when_recorded(session, async move {
-                let speaker = voice.speaker.clone();
-                voice.ask(target, Asked::InquiryAnswered { speaker, inquiry, finding }).await?;
-                Ok(None)
-            })
-            .await;
+            let asked = Asked::InquiryAnswered { speaker: session.speaker.clone(), inquiry, finding };
+            queue(session, target, asked, |_, _| Ok(())).await?;
         }
         None => {
             tracing::info!(agent = %session.speaker.agent, %inquiry, "an answer that this session was not asked for")
@@ -299,78 +331,83 @@ async fn inquiry_answer(session: &mut Session, answer: v1::InquiryAnswer) -> Res
     Ok(Next::GoOn)
 }
 
-/// Sends the answer when there is one. What can't be recorded for lack of room waits for long, and a session does not stand
-/// still for it: heartbeats go on.
-pub(super) async fn answer_when_recorded(
-    session: &Session,
-    answer: impl Future<Output = Result<Option<Message>, End>> + Send + 'static,
-) -> Result<Next, End> {
-    let mut answer = Box::pin(answer);
-    let outgoing = session.outgoing.clone();
-    match tokio::time::timeout(PATIENCE, &mut answer).await {
-        Ok(answer) => answer?.into_iter().for_each(|message| outgoing.send(message)),
-        Err(_) => {
-            tokio::spawn(async move {
-                match answer.await {
-                    Ok(answer) => answer.into_iter().for_each(|message| outgoing.send(message)),
-                    Err(end) => outgoing.bye(end.code, &end.detail),
-                }
-            });
-        }
-    }
-    Ok(Next::GoOn)
-}
-
-/// Who speaks in a session, to whom.
+/// Where an answer goes once it is on disk.
 #[derive(Clone)]
-pub(super) struct Voice {
-    pub(super) driver: driver::Handle,
-    pub(super) speaker: Speaker,
+struct Way {
+    agent: AgentName,
+    outgoing: Outgoing,
+    driver: driver::Handle,
 }
 
-impl Voice {
-    /// `None` where the core does not know what the message is about: for an agent, that is what does not exist.
-    pub(super) async fn ask(&self, target: TargetName, asked: Asked) -> Result<Option<Answer>, End> {
-        self.answer_to(self.driver.ask(target, asked).await)
-    }
-
-    fn answer_to(&self, told: Result<driver::Told, driver::Error>) -> Result<Option<Answer>, End> {
-        match told {
-            Ok(told) => Ok(Some(told.answer)),
-            Err(driver::Error::Refused(refusal)) => {
-                tracing::info!(agent = %self.speaker.agent, %refusal, "what an agent said was not taken");
-                Ok(None)
-            }
-            Err(driver::Error::NotDeclared(_)) => Ok(None),
-            Err(
-                error @ (driver::Error::RequestIdReused { .. }
-                | driver::Error::ResourceTaken(_)
-                | driver::Error::Store(_)
-                | driver::Error::Contradiction(_)
-                | driver::Error::NoRoom(_)
-                | driver::Error::Stopped),
-            ) => Err(end_of(&error)),
+impl Way {
+    fn of(session: &Session) -> Self {
+        Self {
+            agent: session.speaker.agent.clone(),
+            outgoing: session.outgoing.clone(),
+            driver: session.shared.driver.clone(),
         }
-    }
-
-    async fn heard(&self, target: TargetName, claim: Claim) -> Result<Heard, End> {
-        match self.driver.ask(target, Asked::Heard { speaker: self.speaker.clone(), claim }).await {
-            Err(driver::Error::NoRoom(_)) => Ok(Heard::NotRecorded),
-            told => Ok(self.answer_to(told)?.map_or(Heard::NotHere, Heard::Is)),
-        }
-    }
-
-    fn audit(&self, what: &str, claim: Claim, why: &str) {
-        tracing::warn!(agent = %self.speaker.agent, what, attempt = %claim.attempt, why, "refused");
-        self.driver.refused(
-            format!("agent {}", self.speaker.agent),
-            format!("{what} for attempt {} of {} under fence {}", claim.attempt, claim.deployment, claim.fence),
-            why.to_owned(),
-        );
     }
 }
 
-fn end_of(error: &driver::Error) -> End {
+/// Gathers what the agent said, after what it said before, and lets the session read on: what came together is decided in
+/// one batch and shares its commit. `then` answers after that commit; what it refuses ends the session.
+async fn queue(
+    session: &mut Session,
+    target: TargetName,
+    asked: Asked,
+    then: impl FnOnce(&Way, Option<Answer>) -> Result<(), End> + Send + 'static,
+) -> Result<(), End> {
+    let (way, room) = (Way::of(session), room(session).await?);
+    let answer = move |told| {
+        if let Err(end) = understood(&way.agent, told).and_then(|answer| then(&way, answer)) {
+            way.outgoing.bye(end.code, &end.detail);
+        }
+        drop(room);
+    };
+    let (driver, gathered) = (&session.shared.driver, &mut session.gathered);
+    driver.gather(gathered, target, asked, answer).await.map_err(|error| end_of(&error))
+}
+
+/// Waits until few enough messages of this agent wait for the driver.
+async fn room(session: &mut Session) -> Result<OwnedSemaphorePermit, End> {
+    if let Ok(room) = session.room.clone().try_acquire_owned() {
+        return Ok(room);
+    }
+    session.send()?;
+    Ok(session.room.clone().acquire_owned().await.expect("nobody closes it"))
+}
+
+/// `None` where the core does not know what the message is about: for an agent, that is what does not exist.
+fn understood(agent: &AgentName, told: Result<Told, driver::Error>) -> Result<Option<Answer>, End> {
+    match told {
+        Ok(told) => Ok(Some(told.answer)),
+        Err(driver::Error::Refused(refusal)) => {
+            tracing::info!(%agent, %refusal, "what an agent said was not taken");
+            Ok(None)
+        }
+        Err(driver::Error::NotDeclared(_)) => Ok(None),
+        Err(
+            error @ (driver::Error::RequestIdReused { .. }
+            | driver::Error::ResourceTaken(_)
+            | driver::Error::Store(_)
+            | driver::Error::Contradiction(_)
+            | driver::Error::NoRoom(_)
+            | driver::Error::Stopped),
+        ) => Err(end_of(&error)),
+    }
+}
+
+fn audit(way: &Way, what: &str, claim: Claim, why: &str) {
+    let Claim { deployment, attempt, fence } = claim;
+    tracing::warn!(agent = %way.agent, what, %deployment, %attempt, %fence, why, "refused");
+    way.driver.refused(
+        format!("agent {}", way.agent),
+        format!("{what} for attempt {} of {} under fence {}", claim.attempt, claim.deployment, claim.fence),
+        why.to_owned(),
+    );
+}
+
+pub(super) fn end_of(error: &driver::Error) -> End {
     tracing::warn!(%error, "an agent's message could not be answered");
     End::new(error.code(), error.code().title())
 }

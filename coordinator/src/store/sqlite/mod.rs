@@ -10,6 +10,7 @@ use std::time::Duration;
 use holdfast_common::fence::Epoch;
 use holdfast_common::id::StoreId;
 use holdfast_common::time::Wall;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
 
 use super::{Error, Identity, Store};
@@ -30,6 +31,8 @@ mod tests;
 use reader::Reader;
 pub use transaction::SqliteTransaction;
 
+/// Pages of the write-ahead log, 4 KiB each, after which it is copied into the database.
+const WAL_PAGES: i64 = 4000;
 /// Bytes of the log that are kept when it begins anew.
 const LOG_KEPT_BYTES: i64 = 16 * 1024 * 1024;
 
@@ -116,6 +119,11 @@ impl Store for SqliteStore {
     }
 }
 
+/// Without this SQLite may plan a statement anew for each value that is bound to it.
+fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
+}
+
 fn set_up(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0))?;
@@ -127,6 +135,9 @@ fn set_up(connection: &Connection) -> rusqlite::Result<()> {
     // A log that a long read made grow gives its room back when it begins anew.
     connection.pragma_update(None, "journal_size_limit", LOG_KEPT_BYTES)?;
     connection.pragma_update(None, "trusted_schema", false)?;
+    // The log is copied into the database between commits: seldom, since each time waits for the disk twice.
+    connection.pragma_update(None, "wal_autocheckpoint", WAL_PAGES)?;
+    keep_plans(connection)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(())
 }
