@@ -101,6 +101,12 @@ impl Spare {
         Some(result)
     }
 
+    /// Whether there is one.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Takes one again where it was lost.
     pub fn renew(&mut self) {
         if self.0.is_none() {

@@ -140,9 +140,18 @@ async fn accept<L: Listener>(
             Ok((stream, address)) => handshakes.start(shake(tls.clone(), stream, address, ready.clone())),
             Err(error) if is_out_of_descriptors(&error) => {
                 // Whoever waits hears at once that nobody will answer, and the sessions that are there go on.
-                drop(spare.lend(tokio::time::timeout(PAUSE, listener.accept())).await);
-                tracing::debug!(%error, "a connection was turned away");
-                tokio::time::sleep(PAUSE).await;
+                match spare.lend(tokio::time::timeout(PAUSE, listener.accept())).await {
+                    // There was room for the spare again: the lack is over.
+                    Some(Ok(Ok((stream, address)))) if spare.is_held() => {
+                        handshakes.start(shake(tls.clone(), stream, address, ready.clone()));
+                    }
+                    Some(Ok(Ok((stream, address)))) => {
+                        drop(stream);
+                        tracing::debug!(%address, %error, "a connection was turned away");
+                        tokio::time::sleep(PAUSE).await;
+                    }
+                    Some(Ok(Err(_)) | Err(_)) | None => tokio::time::sleep(PAUSE).await,
+                }
                 spare.renew();
             }
             Err(error) => survive(&error).await,
