@@ -103,6 +103,12 @@ codes! {
     NotAllowed = 4003, NotAllowed, "not allowed";
     /// An agent's certificate is required.
     NotAnAgent = 4004, NotAllowed, "an agent's certificate is required";
+    /// A valid token of that name is there already.
+    TokenExists = 4005, Precondition, "a valid token of this name exists";
+    /// No such token, or none that the caller may manage.
+    TokenNotFound = 4006, NotFound, "no such token";
+    /// A token would be given more than its maker holds.
+    GrantTooWide = 4007, NotAllowed, "nobody can give more than they hold";
 
     /// The request may have been taken; nobody answered.
     NoAnswer = 5001, NoAnswer, "no answer";

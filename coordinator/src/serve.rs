@@ -35,7 +35,7 @@ use tonic_health::pb::health_server::HealthServer;
 use tonic_health::server::{HealthReporter, HealthService};
 use uuid::Uuid;
 
-use crate::auth::Guard;
+use crate::auth::{Guard, Refusals};
 use crate::config::Config;
 use crate::driver::thread::{self, SystemClock};
 use crate::driver::{self, Driver, Moment, Settings};
@@ -72,7 +72,8 @@ pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Resul
     set_health(&health, ServingStatus::NotServing).await;
 
     let limits = wire::Limits::default();
-    let gate = Guard::new(routes(&shared, &health), Arc::new(StoredTokens::new(shared.reader.clone())), shared.clock);
+    let tokens = Arc::new(StoredTokens::new(shared.reader.clone()));
+    let gate = Guard::new(routes(&shared, &health), tokens, Arc::new(shared.driver.clone()), shared.clock);
     let stop = shutdown.clone();
     let serving =
         wire::builder(&limits).serve_with_incoming_shutdown(gate, wire::incoming(listener, tls, &limits), async move {
@@ -190,6 +191,12 @@ fn routes(shared: &Shared, health: &HealthReporter) -> Routes {
 async fn set_health(health: &HealthReporter, status: ServingStatus) {
     for service in SERVICES {
         health.set_service_status(service, status).await;
+    }
+}
+
+impl Refusals for driver::Handle {
+    fn keep(&self, who: String, what: String, why: String) {
+        self.refused(who, what, why);
     }
 }
 

@@ -7,6 +7,7 @@ mod access;
 mod files;
 mod reasons;
 mod reconciling;
+mod roles;
 mod states;
 mod targets;
 
@@ -66,6 +67,9 @@ pub fn explain(code: Code) -> Explanation {
         Code::TokenExpired => access::TOKEN_EXPIRED,
         Code::NotAllowed => access::NOT_ALLOWED,
         Code::NotAnAgent => access::NOT_AN_AGENT,
+        Code::TokenExists => access::TOKEN_EXISTS,
+        Code::TokenNotFound => access::TOKEN_NOT_FOUND,
+        Code::GrantTooWide => access::GRANT_TOO_WIDE,
         Code::NoAnswer => access::NO_ANSWER,
         Code::InvalidMessage => access::INVALID_MESSAGE,
         Code::ProtocolVersion => access::PROTOCOL_VERSION,
@@ -81,7 +85,11 @@ pub fn explain(code: Code) -> Explanation {
 #[must_use]
 pub fn explain_state(name: &str) -> Option<Explanation> {
     let word = name.trim().to_lowercase().replace(['-', ' '], "_");
-    let state = states::STATES.iter().find(|(state, _)| *state == word).map(|(_, explanation)| *explanation);
+    let state = states::STATES
+        .iter()
+        .chain(roles::ROLES)
+        .find(|(state, _)| *state == word)
+        .map(|(_, explanation)| *explanation);
     state
         .or_else(|| read::<FiledReason>(&word).map(reasons::filed))
         .or_else(|| read::<PermitDenial>(&word).map(reasons::denied))

@@ -13,7 +13,7 @@ use holdfast_coordinator_core::input::Speaker;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
 use super::{Asked, BATCH, Error, Handle, Told};
-use crate::store::AgentRow;
+use crate::store::{AgentRow, TokenRow};
 
 /// Messages that may wait at once. More wait in their callers.
 const WAITING: usize = 1024;
@@ -33,6 +33,8 @@ pub(super) enum Body {
     TargetOf { deployment: DeploymentId, reply: oneshot::Sender<Option<TargetName>> },
     Orphan { report: Box<OrphanReport>, reply: Reply<Disposition> },
     Agent { row: Box<AgentRow>, reply: Reply<()> },
+    MakeToken { row: Box<TokenRow>, reply: Reply<bool> },
+    RevokeToken { row: Box<TokenRow>, reply: Reply<bool> },
     Refused { who: String, what: String, why: String },
     SessionStarted(Speaker),
     AgentsChanged,

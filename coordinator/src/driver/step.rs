@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use holdfast_common::id::TargetName;
 use holdfast_common::report::{Disposition, FiledReason};
-use holdfast_common::time::Millis;
+use holdfast_common::time::{Millis, Wall};
 use holdfast_coordinator_core::input::Speaker;
 use holdfast_coordinator_core::{Answer, Effect, Input, Now};
 use rand::RngCore;
@@ -20,7 +20,8 @@ use super::targets::Targets;
 use super::{Asked, Error, Fatal, Inbox, Message, Moment, Sessions, Settings, Told};
 use crate::bugs::{self, Bug};
 use crate::crash::{CrashPoint, reached};
-use crate::store::{self, RefusalRow, Store, Transaction};
+use crate::store::{self, RefusalRow, Store, TokenRow, Transaction};
+use crate::tokens;
 
 /// Targets that one step wakes at most.
 const WOKEN: usize = 256;
@@ -175,6 +176,16 @@ impl Inner {
             Body::Agent { row, reply } => {
                 let result = Failure::contain(tx.put_agent(&row).map_err(Failure::from))?;
                 batch.wrote |= result.is_ok();
+                batch.answer(move || drop(reply.send(result)));
+            }
+            Body::MakeToken { row, reply } => {
+                let result = Failure::contain(make_token(tx, &row, self.now.wall).map_err(Failure::from))?;
+                batch.wrote |= matches!(result, Ok(true));
+                batch.answer(move || drop(reply.send(result)));
+            }
+            Body::RevokeToken { row, reply } => {
+                let result = Failure::contain(revoke_token(tx, *row).map_err(Failure::from))?;
+                batch.wrote |= matches!(result, Ok(true));
                 batch.answer(move || drop(reply.send(result)));
             }
             Body::Refused { who, what, why } => self.refused(tx, batch, who, what, why)?,
@@ -382,6 +393,22 @@ impl Inner {
             }
         }
     }
+}
+
+fn make_token(tx: &mut impl Transaction, row: &TokenRow, now: Wall) -> Result<bool, store::Error> {
+    let taken = tx.token(&row.name)?.is_some_and(|there| there.expires_at > Some(now));
+    if !taken {
+        tx.put_token(row)?;
+    }
+    Ok(!taken)
+}
+
+fn revoke_token(tx: &mut impl Transaction, row: TokenRow) -> Result<bool, store::Error> {
+    let there = tx.token(&row.name)?.is_some_and(|there| there.hash == row.hash);
+    if there {
+        tx.put_token(&tokens::revoked(row))?;
+    }
+    Ok(there)
 }
 
 /// The agent that an effect goes to; `None` for what the driver does itself.

@@ -11,11 +11,14 @@ use super::status;
 use super::view::enums::state_word;
 use super::view::held;
 use super::view::sentence::decision_word;
+use crate::auth::{Operator, Permission};
 use crate::driver;
 use crate::store;
 
 /// Why the driver did not do it. A refusal because of who holds the target tells about the holder.
-pub(super) async fn by_driver(shared: &Shared, target: &TargetName, error: driver::Error) -> Status {
+///
+/// What the caller may not view is not named to them.
+pub(super) async fn by_driver(shared: &Shared, by: &Operator, target: &TargetName, error: driver::Error) -> Status {
     if let driver::Error::Refused(Refusal::TargetHeld { .. } | Refusal::TargetInUse { .. }) = &error
         && let Some(state) = shared.driver.state(target.clone()).await
         && let Some(problem) = held::problem(&state, None)
@@ -23,7 +26,40 @@ pub(super) async fn by_driver(shared: &Shared, target: &TargetName, error: drive
         let in_use = matches!(error, driver::Error::Refused(Refusal::TargetInUse { .. }));
         return status::of(&if in_use { Problem { code: Code::TargetInUse, ..problem } } else { problem });
     }
+    if hides(shared, by, &error).await {
+        return status::of(&Problem::new(error.code(), error.code().title()).so("nothing was changed"));
+    }
     status::of(&problem(target, &error))
+}
+
+/// Whether the refusal names what the caller may not view.
+async fn hides(shared: &Shared, by: &Operator, error: &driver::Error) -> bool {
+    let named = match error {
+        driver::Error::RequestIdReused { existing } => shared.driver.target_of(*existing).await,
+        driver::Error::ResourceTaken(taken) => Some(taken.target.clone()),
+        driver::Error::Refused(_)
+        | driver::Error::NotDeclared(_)
+        | driver::Error::Store(_)
+        | driver::Error::Contradiction(_)
+        | driver::Error::Stopped => None,
+    };
+    named.is_some_and(|named| !by.scope.may(Permission::View, &named))
+}
+
+/// Why a token was not written.
+pub(super) fn about_tokens(error: &driver::Error) -> Status {
+    match error {
+        driver::Error::Stopped => status::plain(Code::NotServing, "the coordinator is stopping"),
+        driver::Error::Refused(_)
+        | driver::Error::NotDeclared(_)
+        | driver::Error::RequestIdReused { .. }
+        | driver::Error::ResourceTaken(_)
+        | driver::Error::Store(_)
+        | driver::Error::Contradiction(_) => {
+            tracing::error!(%error, "could not write a token");
+            status::of(&internal(Code::StoreFailed))
+        }
+    }
 }
 
 fn problem(target: &TargetName, error: &driver::Error) -> Problem {

@@ -85,7 +85,9 @@ pub fn grpc_code(code: Code) -> tonic::Code {
         | Code::NotConfirmed
         | Code::ReasonMissing
         | Code::InvalidMessage => tonic::Code::InvalidArgument,
-        Code::TargetNotFound | Code::DeploymentNotFound | Code::AgentNotFound => tonic::Code::NotFound,
+        Code::TargetNotFound | Code::DeploymentNotFound | Code::AgentNotFound | Code::TokenNotFound => {
+            tonic::Code::NotFound
+        }
         Code::NotSupported
         | Code::RequestIdReused
         | Code::RevisionMismatch
@@ -98,6 +100,7 @@ pub fn grpc_code(code: Code) -> tonic::Code {
         | Code::ResourceTaken
         | Code::FenceExhausted
         | Code::AlreadyEnded
+        | Code::TokenExists
         | Code::NothingToReconcile
         | Code::DecisionNotOpen
         | Code::CannotInspect
@@ -106,7 +109,7 @@ pub fn grpc_code(code: Code) -> tonic::Code {
         Code::QueueFull => tonic::Code::ResourceExhausted,
         Code::EvidenceMoved | Code::SessionReplaced => tonic::Code::Aborted,
         Code::NotSignedIn | Code::TokenExpired | Code::NotAnAgent => tonic::Code::Unauthenticated,
-        Code::NotAllowed => tonic::Code::PermissionDenied,
+        Code::NotAllowed | Code::GrantTooWide => tonic::Code::PermissionDenied,
         Code::NoAnswer => tonic::Code::DeadlineExceeded,
         Code::Internal | Code::StoreFailed | Code::Config => tonic::Code::Internal,
         Code::NotServing => tonic::Code::Unavailable,

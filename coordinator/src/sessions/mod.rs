@@ -24,6 +24,7 @@ use holdfast_proto::v1;
 use tokio::sync::{mpsc, oneshot};
 
 pub use outgoing::{Outgoing, QUEUE};
+pub(crate) use pattern::fits;
 pub use profile::Profile;
 
 /// Inquiries that a session remembers to have been asked.

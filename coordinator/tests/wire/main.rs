@@ -6,4 +6,6 @@ mod auth;
 mod hello;
 mod outputs;
 mod requests;
+mod scope;
+mod tokens;
 mod world;

@@ -11,8 +11,9 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
-use super::find::Naming;
+use super::lapse::Told;
 use super::{Call, Sender, find};
+use crate::auth::Permission;
 use crate::grpc::shared::Shared;
 use crate::grpc::{refused, status};
 use crate::logs::{Channel, Stored, Stream};
@@ -23,17 +24,15 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// How long after a deployment's end its outputs may still arrive.
 const LATE: Duration = Duration::from_secs(2);
 
-pub(super) async fn read(
-    call: Call<'_, v1::ReadLogsRequest>,
-) -> Result<ReceiverStream<Result<v1::ReadLogsResponse, Status>>, Status> {
-    let Call { shared, asked, .. } = call;
+pub(super) async fn read(call: Call<'_, v1::ReadLogsRequest>) -> Result<Told<v1::ReadLogsResponse>, Status> {
+    let Call { shared, by, asked } = call;
     let step: Option<StepName> = parsed_or_none("step", &asked.step).map_err(|why| status::invalid(&why))?;
-    let row = find::deployment(shared, &asked.deployment, Naming::Prefix).await?;
+    let row = find::deployment(shared, &by, &asked.deployment, Permission::View).await?;
     let (sender, stream) = mpsc::channel(4);
     let wanted = Wanted { step, attempt: asked.attempt };
     let reading = Reading { shared: shared.clone(), id: row.record.id, wanted, open: Vec::new() };
     tokio::spawn(reading.run(asked.follow, sender));
-    Ok(ReceiverStream::new(stream))
+    Ok(Told::new(ReceiverStream::new(stream), shared, by, row.target))
 }
 
 struct Wanted {

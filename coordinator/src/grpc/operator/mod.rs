@@ -12,18 +12,19 @@ mod evidence;
 mod find;
 mod inquire;
 mod inspect_target;
+mod lapse;
 mod logs;
 mod page;
 mod reconciliation;
 mod submit;
 mod targets;
+mod tokens;
 mod watch;
 mod whoami;
 
 use holdfast_proto::v1;
 use holdfast_proto::v1::operator_service_server::OperatorService;
 use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
 use super::shared::Shared;
@@ -63,8 +64,8 @@ macro_rules! answered_by {
     ($($method:ident: $request:ident => $response:ident by $handler:path;)*) => {
         #[tonic::async_trait]
         impl OperatorService for Operators {
-            type WatchEventsStream = ReceiverStream<Result<v1::WatchEventsResponse, Status>>;
-            type ReadLogsStream = ReceiverStream<Result<v1::ReadLogsResponse, Status>>;
+            type WatchEventsStream = lapse::Told<v1::WatchEventsResponse>;
+            type ReadLogsStream = lapse::Told<v1::ReadLogsResponse>;
 
             $(async fn $method(&self, request: Request<v1::$request>) -> Result<Response<v1::$response>, Status> {
                 $handler(self.call(request)?).await.map(Response::new)
@@ -104,4 +105,7 @@ answered_by! {
     attest: AttestRequest => AttestResponse by attest::attest;
     decide: DecideRequest => DecideResponse by decide::decide;
     list_agents: ListAgentsRequest => ListAgentsResponse by agents::list;
+    create_token: CreateTokenRequest => CreateTokenResponse by tokens::create;
+    list_tokens: ListTokensRequest => ListTokensResponse by tokens::list;
+    revoke_token: RevokeTokenRequest => RevokeTokenResponse by tokens::revoke;
 }

@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use tonic::Status;
 
 use super::{Call, find};
+use crate::auth::Permission;
 use crate::driver::Asked;
 use crate::grpc::shared::Shared;
 use crate::grpc::{refused, status};
@@ -24,16 +25,18 @@ pub(super) async fn submit(call: Call<'_, v1::SubmitRequest>) -> Result<v1::Subm
     let file = DeploymentFile::parse(&asked.file).map_err(|errors| status::bad_file(&errors, "FILE"))?;
     let target = instead.as_ref().or(file.target()).cloned().ok_or_else(|| status::of(&no_target()))?;
     let digest = content(&asked.file, &inputs, &target);
+    let none = || status::of(&refused::no_such_target(target.as_str()));
+    find::admitted(shared, &by, Permission::Deploy, &target, none)?;
     if let Some(id) = recorded(shared, request, digest).await? {
         return Ok(v1::SubmitResponse { deployment: Some(find::shown_by_id(shared, id).await?), existed: true });
     }
-    let state = find::target(shared, target.as_str()).await?;
+    let state = find::target(shared, &by, target.as_str(), Permission::Deploy).await?;
     let spec =
         file.resolve(&inputs, instead.as_ref(), &state.spec).map_err(|errors| status::bad_file(&errors, "FILE"))?;
-    let asked = Asked::Submit { request, digest, spec, by: by.name, no_queue: asked.no_queue };
+    let asked = Asked::Submit { request, digest, spec, by: by.name.clone(), no_queue: asked.no_queue };
     let told = match shared.driver.ask(target.clone(), asked).await {
         Ok(told) => told,
-        Err(error) => return Err(refused::by_driver(shared, &target, error).await),
+        Err(error) => return Err(refused::by_driver(shared, &by, &target, error).await),
     };
     let Some(id) = told.deployment else {
         tracing::error!(%request, "a submission was taken and has no deployment");

@@ -10,8 +10,9 @@ use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
-use super::find::Naming;
+use super::lapse::Told;
 use super::{Call, Sender, find};
+use crate::auth::Permission;
 use crate::grpc::shared::Shared;
 use crate::grpc::{refused, status, view};
 use crate::store::GlobalOrder;
@@ -20,11 +21,9 @@ use crate::store::rows::{EventFilter, StoredEvent};
 /// Events that are read at once.
 const BATCH: u32 = 256;
 
-pub(super) async fn events(
-    call: Call<'_, v1::WatchEventsRequest>,
-) -> Result<ReceiverStream<Result<v1::WatchEventsResponse, Status>>, Status> {
-    let Call { shared, asked, .. } = call;
-    let row = find::deployment(shared, &asked.deployment, Naming::Prefix).await?;
+pub(super) async fn events(call: Call<'_, v1::WatchEventsRequest>) -> Result<Told<v1::WatchEventsResponse>, Status> {
+    let Call { shared, by, asked } = call;
+    let row = find::deployment(shared, &by, &asked.deployment, Permission::View).await?;
     let (sender, stream) = mpsc::channel(16);
     let watch = Watch {
         shared: shared.clone(),
@@ -35,7 +34,7 @@ pub(super) async fn events(
         state: None,
     };
     tokio::spawn(watch.run(sender));
-    Ok(ReceiverStream::new(stream))
+    Ok(Told::new(ReceiverStream::new(stream), shared, by, row.target))
 }
 
 struct Watch {

@@ -101,7 +101,26 @@ pub(super) fn step_state(state: StepState) -> v1::StepState {
 pub(crate) fn role(role: Role) -> v1::Role {
     match role {
         Role::Viewer => v1::Role::Viewer,
+        Role::Deployer => v1::Role::Deployer,
+        Role::Approver => v1::Role::Approver,
+        Role::Reconciler => v1::Role::Reconciler,
+        Role::Operator => v1::Role::Operator,
+        Role::Auditor => v1::Role::Auditor,
         Role::Admin => v1::Role::Admin,
+    }
+}
+
+/// A role of the wire; `None` for a number that is none of this version.
+pub(crate) fn role_from_wire(number: i32) -> Option<Role> {
+    match v1::Role::try_from(number) {
+        Ok(v1::Role::Viewer) => Some(Role::Viewer),
+        Ok(v1::Role::Deployer) => Some(Role::Deployer),
+        Ok(v1::Role::Approver) => Some(Role::Approver),
+        Ok(v1::Role::Reconciler) => Some(Role::Reconciler),
+        Ok(v1::Role::Operator) => Some(Role::Operator),
+        Ok(v1::Role::Auditor) => Some(Role::Auditor),
+        Ok(v1::Role::Admin) => Some(Role::Admin),
+        Ok(v1::Role::Unspecified) | Err(_) => None,
     }
 }
 
