@@ -226,6 +226,63 @@ fn lines_are_cut_and_healed_from_another_terminal() {
 }
 
 #[test]
+fn signing_in_pins_the_ca_tries_the_token_and_keeps_both_for_their_owner_alone() {
+    let home = Home::new();
+    let dev = home.start(&["dev"]);
+    let folder = dev.folder();
+    let secret = fs::read_to_string(folder.join("token")).expect("written by dev");
+    let environment = fs::read_to_string(folder.join("environment")).expect("written by dev");
+    let address = environment.lines().find_map(|line| line.strip_prefix("export HOLDFAST_ADDRESS=")).expect("there");
+    let address = address.trim_start_matches("https://");
+    let run = |arguments: &[&str], input: &str| {
+        let mut child = home.command(arguments).stdin(Stdio::piped()).spawn().expect("the program can be started");
+        std::io::Write::write_all(&mut child.stdin.take().expect("piped"), input.as_bytes()).expect("it reads");
+        let output = child.wait_with_output().expect("it ends");
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let config = home.0.join(".config/holdfast/config.toml");
+
+    let (code, _, err) = run(&["login", address, "--context", "dev"], &secret);
+    assert_eq!(code, Some(2), "{err}");
+    let shown = err.lines().find_map(|line| line.split_once("its SHA-256 is ")).expect("the fingerprint is shown").1;
+    let other = format!("00:{}", &shown[3..]);
+    let (code, _, err) = run(&["login", address, "--context", "dev", "--fingerprint", &other], &secret);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("another fingerprint") && err.contains(shown), "{err}");
+    let pinned = ["login", address, "--context", "dev", "--fingerprint", shown];
+    let (code, _, err) = run(&pinned, "hf_wrong\n");
+    assert_eq!(code, Some(4), "{err}");
+    assert!(!config.exists(), "nothing is written before the token was tried");
+
+    let (code, out, err) = run(&pinned, &secret);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("admin:*") && !format!("{out}{err}").contains(secret.trim()), "{out}{err}");
+    for entry in fs::read_dir(config.parent().expect("a folder")).expect("there") {
+        let path = entry.expect("ours").path();
+        let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&path).expect("there").permissions());
+        assert_eq!(mode & 0o777, 0o600, "{}", path.display());
+    }
+    let (code, out, err) = run(&["token", "create", "--name", "bot", "--role", "viewer:shop@*", "-o", "json"], "");
+    assert_eq!(code, Some(0), "{err}");
+    let made: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    let bot = made["secret"].as_str().expect("the secret").to_owned();
+    let ca = folder.join("tls/ca.pem");
+    let as_bot = ["login", address, "--context", "bot", "--ca", ca.to_str().expect("text")];
+    assert_eq!(run(&as_bot, &bot).0, Some(0));
+    let (_, out, _) = run(&["whoami"], "");
+    assert!(out.starts_with("bot (viewer:shop@*)"), "{out}");
+    assert_eq!(run(&["token", "list"], "").0, Some(4), "a viewer manages no tokens");
+    let (_, out, _) = run(&["whoami", "--context", "dev"], "");
+    assert!(out.starts_with("dev (admin:*)"), "{out}");
+    assert_eq!(run(&["context", "use", "dev"], "").0, Some(0));
+    assert_eq!(run(&["token", "revoke", "bot"], "").0, Some(0));
+    assert_eq!(run(&["whoami", "--context", "bot"], "").0, Some(4));
+    assert_eq!(run(&["context", "remove", "bot"], "").0, Some(0));
+    assert_eq!(run(&["context", "list", "-o", "name"], "").1, "dev\n");
+    assert_eq!(dev.end(Signal::INT).code(), Some(0));
+}
+
+#[test]
 fn a_child_that_dies_is_told_and_not_started_again() {
     let home = Home::new();
     let data = home.0.join("data");

@@ -49,6 +49,12 @@ pub(super) fn name(
         .into())
 }
 
+/// Whether the person says yes. Anything else is no.
+pub(super) fn yes(question: &str, context: &mut Context) -> Result<bool, Failure> {
+    let answer = ask(question, context)?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}
+
 /// A reason that says something.
 pub(super) fn reason(
     given: Option<String>,

@@ -17,6 +17,7 @@ mod summary;
 mod target;
 #[cfg(test)]
 mod tests;
+mod token;
 pub mod word;
 
 pub use agent::agents;
@@ -28,6 +29,7 @@ pub use pulse::Pulse;
 pub use reconciliation::reconciliation;
 pub use summary::summary;
 pub use target::{readings, target, targets};
+pub use token::{grants, tokens};
 
 use crate::output::{Terminal, Tone};
 use holdfast_common::time::Wall;
