@@ -187,6 +187,33 @@ pub enum ExitCode {
     Interrupted = 130,
 }
 
+impl ExitCode {
+    /// Every exit code, by number.
+    pub const ALL: [ExitCode; 15] = [
+        ExitCode::Done,
+        ExitCode::Unexpected,
+        ExitCode::Usage,
+        ExitCode::NotFound,
+        ExitCode::NotAllowed,
+        ExitCode::NoAnswer,
+        ExitCode::Failed,
+        ExitCode::Cancelled,
+        ExitCode::NeedsDecision,
+        ExitCode::CancelTooLate,
+        ExitCode::ClientTimeout,
+        ExitCode::TargetHeld,
+        ExitCode::Precondition,
+        ExitCode::WaitingForApproval,
+        ExitCode::Interrupted,
+    ];
+
+    /// By its number.
+    #[must_use]
+    pub fn from_number(number: u8) -> Option<ExitCode> {
+        ExitCode::ALL.into_iter().find(|code| *code as u8 == number)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -108,7 +108,8 @@ mod tests {
             .chain((1..=5).map(runner))
             .chain((1..=5).map(operation))
             .chain((1..=11).map(filed))
-            .chain((1..=7).map(role));
+            .chain((1..=7).map(role))
+            .chain((1..=8).map(decision));
         for word in words {
             assert!(explain_state(&word).is_some(), "{word}");
         }

@@ -8,6 +8,7 @@ use tonic::Status;
 use super::{Call, find};
 use crate::auth::Permission;
 use crate::driver::Asked;
+use crate::grpc::refused::Subject;
 use crate::grpc::{refused, status};
 
 pub(super) async fn cancel(
@@ -20,7 +21,7 @@ pub(super) async fn cancel(
     let cancel = Asked::Cancel { deployment: id, by: by.name.clone(), reason };
     let told = match shared.driver.ask(row.target.clone(), cancel).await {
         Ok(told) => told,
-        Err(error) => return Err(refused::by_driver(shared, &by, &row.target, error).await),
+        Err(error) => return Err(refused::by_driver(shared, &by, &Subject::of(&row), error).await),
     };
     let answer = answer(&told.answer)?;
     Ok(v1::CancelDeploymentResponse { answer: answer as i32, deployment: Some(find::shown_by_id(shared, id).await?) })

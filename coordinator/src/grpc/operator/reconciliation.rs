@@ -13,6 +13,7 @@ use tonic::Status;
 use super::{Call, find};
 use crate::auth::Permission;
 use crate::grpc::{status, view};
+use crate::store::rows::DeploymentRow;
 
 pub(super) async fn get(call: Call<'_, v1::GetReconciliationRequest>) -> Result<v1::GetReconciliationResponse, Status> {
     let Call { shared, by, asked } = call;
@@ -71,6 +72,14 @@ fn option(decision: &OpenDecision) -> v1::DecisionOption {
         allowed: decision.why_not.is_none(),
         why_not,
         leads_to: decision.leads_to.to_owned(),
+    }
+}
+
+/// What has ended is not looked into, fenced off, attested or decided any more.
+pub(super) fn not_ended(row: &DeploymentRow) -> Result<(), Status> {
+    match row.record.ended {
+        Some(_) => Err(status::of(&ended(&row.target, &row.record))),
+        None => Ok(()),
     }
 }
 

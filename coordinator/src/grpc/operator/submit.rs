@@ -14,6 +14,7 @@ use tonic::Status;
 use super::{Call, find};
 use crate::auth::Permission;
 use crate::driver::Asked;
+use crate::grpc::refused::Subject;
 use crate::grpc::shared::Shared;
 use crate::grpc::{refused, status};
 
@@ -36,7 +37,7 @@ pub(super) async fn submit(call: Call<'_, v1::SubmitRequest>) -> Result<v1::Subm
     let asked = Asked::Submit { request, digest, spec, by: by.name.clone(), no_queue: asked.no_queue };
     let told = match shared.driver.ask(target.clone(), asked).await {
         Ok(told) => told,
-        Err(error) => return Err(refused::by_driver(shared, &by, &target, error).await),
+        Err(error) => return Err(refused::by_driver(shared, &by, &Subject::Target(target), error).await),
     };
     let Some(id) = told.deployment else {
         tracing::error!(%request, "a submission was taken and has no deployment");

@@ -9,6 +9,7 @@ use super::{Call, find, page};
 use crate::auth::Permission;
 use crate::auth::guard::not_allowed;
 use crate::driver::Asked;
+use crate::grpc::refused::Subject;
 use crate::grpc::shared::Shared;
 use crate::grpc::{refused, status, view};
 
@@ -21,7 +22,7 @@ pub(super) async fn apply(call: Call<'_, v1::ApplyTargetRequest>) -> Result<v1::
     find::admitted(shared, &by, Permission::Hold, &name, || status::of(&problem))?;
     match shared.driver.ask(name.clone(), Asked::Declare { spec, by: by.name.clone() }).await {
         Ok(_told) => Ok(v1::ApplyTargetResponse { target: shown(shared, &name).await }),
-        Err(error) => Err(refused::by_driver(shared, &by, &name, error).await),
+        Err(error) => Err(refused::by_driver(shared, &by, &Subject::Target(name), error).await),
     }
 }
 
