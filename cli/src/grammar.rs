@@ -30,6 +30,16 @@ pub struct Cli {
     pub command: Command,
 }
 
+impl Cli {
+    /// What the grammar itself can't say.
+    pub fn checked(self) -> Result<Self, clap::Error> {
+        match &self.command {
+            Command::Dev(args) => args.check().map(|()| self),
+            _ => Ok(self),
+        }
+    }
+}
+
 /// Every command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -160,6 +170,11 @@ mod tests {
             "version",
             "dev --tour --exit",
             "dev cut web-01 --silent",
+            "dev --data A cut web-01",
+            "dev pause web-01",
+            "dev resume web-01 --data A",
+            "dev kill web-02",
+            "dev start web-02",
             "--address a:1 --ca ca.pem --token-file t --server-name a whoami",
             "whoami --address a:1",
         ] {

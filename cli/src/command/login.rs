@@ -70,7 +70,7 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
         contexts.path().display()
     );
     let whole = json!({
-        "context": name, "address": address, "whoAmI": holdfast_proto::json::to_json("WhoAmIResponse", &me),
+        "context": name, "address": address, "whoAmI": crate::output::answer("WhoAmIResponse", &me),
     });
     context.printer.record(&Record { whole, name, text })?;
     Ok(ExitCode::Done)

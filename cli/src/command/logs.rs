@@ -146,7 +146,7 @@ impl Reading {
             return Ok(context.printer.raw(&piece.data)?);
         }
         if context.printer.format().is_json() {
-            let whole = holdfast_proto::json::to_json("ReadLogsResponse", &piece);
+            let whole = crate::output::answer("ReadLogsResponse", &piece);
             return Ok(context.printer.streamed(&Record { whole, name: piece.step, text: String::new() })?);
         }
         let colour = context.printer.terminal().colour;

@@ -135,7 +135,7 @@ impl Context {
 
 /// An answer of the API with its name and text.
 fn record<M: prost::Message>(kind: &str, message: &M, name: String, text: String) -> Record {
-    Record { whole: holdfast_proto::json::to_json(kind, message), name, text }
+    Record { whole: crate::output::answer(kind, message), name, text }
 }
 
 /// `shop@prod#12`, or the identity where no label was told.

@@ -73,14 +73,14 @@ async fn create(args: Create, context: &mut Context) -> Outcome {
     context
         .printer
         .talk(&format!("the token of {name} ({grants}), good until {until}; it is shown only this once:"))?;
-    let whole = holdfast_proto::json::to_json("CreateTokenResponse", &answer);
+    let whole = crate::output::answer("CreateTokenResponse", &answer);
     context.printer.record(&Record { whole, name, text: format!("{}\n", one_line(&answer.secret)) })?;
     Ok(ExitCode::Done)
 }
 
 async fn list(context: &mut Context) -> Outcome {
     let answer = context.client().await?.tokens().await?;
-    let whole = holdfast_proto::json::to_json("ListTokensResponse", &answer);
+    let whole = crate::output::answer("ListTokensResponse", &answer);
     context.printer.listing(&Listing {
         items: items(&whole, "tokens"),
         whole,
@@ -95,7 +95,7 @@ async fn revoke(name: &str, context: &mut Context) -> Outcome {
     let token = context.client().await?.revoke_token(name).await?;
     let name = one_line(&token.name);
     let text = format!("the token of {name} is revoked; what it was watching ends within seconds\n");
-    let whole = holdfast_proto::json::to_json("Token", &token);
+    let whole = crate::output::answer("Token", &token);
     context.printer.record(&Record { whole, name, text })?;
     Ok(ExitCode::Done)
 }

@@ -267,7 +267,7 @@ fn tell_event(teller: &mut Teller, event: &v1::Event, context: &mut Context) -> 
             let canvas = context.canvas();
             let text = teller.line(event, canvas.now, canvas.terminal);
             let answer = v1::WatchEventsResponse { event: Some(event.clone()) };
-            let whole = holdfast_proto::json::to_json("WatchEventsResponse", &answer);
+            let whole = crate::output::answer("WatchEventsResponse", &answer);
             Ok(context.printer.streamed(&Record { whole, name: event.sequence.to_string(), text })?)
         }
         Format::Json | Format::Name => {
@@ -293,7 +293,7 @@ fn tell_stages(deployment: &v1::Deployment, told: usize, context: &mut Context) 
 /// The answer at the end: for people what is known and what is not, for programs the deployment.
 pub(super) fn conclude(deployment: &v1::Deployment, context: &mut Context) -> Result<(), Failure> {
     let text = format!("\n{}", view::summary(deployment, context.canvas()));
-    let whole = holdfast_proto::json::to_json("Deployment", deployment);
+    let whole = crate::output::answer("Deployment", deployment);
     let whole = if context.printer.format() == Format::Jsonl { json!({ "deployment": whole }) } else { whole };
     Ok(context.printer.record(&Record { whole, name: one_line(&label(deployment)), text })?)
 }

@@ -155,6 +155,33 @@ fn a_later_word_on_a_step_replaces_an_earlier_one() {
     assert!(shown.contains("observed as applied: switch") && !shown.contains("settled"), "{shown}");
 }
 
+#[test]
+fn what_may_be_there_in_part_is_settled_by_the_decision_that_ended_it() {
+    let mut deployment = uncertain();
+    let step = &mut deployment.attempts[0].steps[1];
+    (step.state, step.maybe_partial) = (StepState::Stopped as i32, true);
+    assert!(summary(&deployment, canvas()).contains("ended, and may be applied in part: switch"));
+    deployment.ended_by_decision = true;
+    let shown = summary(&deployment, canvas());
+    assert!(shown.contains("ended, perhaps in part, and settled by a decision: switch"), "{shown}");
+}
+
+#[test]
+fn a_late_report_says_once_what_its_columns_say() {
+    let piece = v1::Evidence {
+        kind: "late_report".to_owned(),
+        by: "web-07".to_owned(),
+        fence_text: "1.42".to_owned(),
+        filed_as: v1::FiledReason::SupersededFence as i32,
+        sentence:
+            "late, from web-07 under fence 1.42: step switch was applied (exit 0) (a newer fence had been allocated)"
+                .to_owned(),
+        ..v1::Evidence::default()
+    };
+    let shown = evidence(&[piece], canvas()).draw(&Terminal::PLAIN);
+    assert!(shown.trim_end().ends_with("superseded fence  step switch was applied (exit 0)"), "{shown}");
+}
+
 /// At work on the second of two steps, heard two seconds ago.
 fn working() -> v1::Deployment {
     let mut deployment = uncertain();
