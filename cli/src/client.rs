@@ -109,6 +109,29 @@ impl Client {
         answer.map_err(|status| refusal::of(&status, &Call::Reads))
     }
 
+    /// Puts a target on hold. The same again is the same hold.
+    pub async fn hold_target(&self, request: v1::HoldTargetRequest) -> Result<v1::Target, Failure> {
+        let mut api = self.api.clone();
+        let call = Call::Changes { look: format!("holdfast target show {}", request.target) };
+        let answer = once(DEADLINE, async move { api.hold_target(timely(request, DEADLINE)).await }).await;
+        answer.map_err(|status| refusal::of(&status, &call))?.target.ok_or(Failure::incomplete("target"))
+    }
+
+    /// Takes a target's hold away.
+    pub async fn unhold_target(&self, request: v1::UnholdTargetRequest) -> Result<v1::Target, Failure> {
+        let mut api = self.api.clone();
+        let call = Call::Changes { look: format!("holdfast target show {}", request.target) };
+        let answer = once(DEADLINE, async move { api.unhold_target(timely(request, DEADLINE)).await }).await;
+        answer.map_err(|status| refusal::of(&status, &call))?.target.ok_or(Failure::incomplete("target"))
+    }
+
+    /// What a file would do.
+    pub async fn plan(&self, request: v1::PlanRequest) -> Result<v1::Plan, Failure> {
+        let mut api = self.api.clone();
+        let request = timely(request, DEADLINE);
+        read(async move { api.plan(request).await }).await?.plan.ok_or(Failure::incomplete("plan"))
+    }
+
     /// Submits, and again under the same request id while nobody answers.
     pub async fn submit(
         &self,

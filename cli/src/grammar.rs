@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::command::{
-    agents, cancel, check, completion, contexts, deploy, events, evidence, explain, list, login, logs, man, reconcile,
-    show, target, targets, token, version, wait, watch, whoami,
+    agents, cancel, check, completion, contexts, deploy, events, evidence, explain, list, login, logs, man, plan,
+    reconcile, show, target, targets, token, version, wait, watch, whoami,
 };
 use crate::dev;
 use crate::output::Options;
@@ -45,6 +45,8 @@ impl Cli {
 pub enum Command {
     /// Submit a deployment and watch it
     Deploy(deploy::Args),
+    /// Show what a deployment would do, and where it would stand if contact were lost; changes nothing
+    Plan(plan::Args),
     /// Validate a deployment's or a target's file, without a coordinator
     Check(check::Args),
     /// List deployments, newest first
@@ -71,7 +73,7 @@ pub enum Command {
     },
     /// List targets: who holds what, since when, why, who waits
     Targets(targets::Args),
-    /// Declare, show or read one target
+    /// Declare, show or read one target, or put it on hold
     Target {
         /// What to do with it.
         #[command(subcommand)]
@@ -129,6 +131,8 @@ mod tests {
             "check a.toml",
             "deploy a.toml --set revision=v2 --set x= --target shop@prod --detach --no-queue",
             "deploy a.toml --request-id 0193a1b2-0000-7000-8000-000000000001 --timeout 1m30s",
+            "deploy a.toml --target shop@* --set revision=v2",
+            "plan a.toml --set revision=v2 --target shop@prod --json",
             "list",
             "list shop@prod --state uncertain --state held -o name",
             "show shop@prod#12 --json",
@@ -149,6 +153,10 @@ mod tests {
             "target apply a.toml",
             "target show shop@prod",
             "target inspect shop@prod",
+            "target hold shop@prod --reason freeze",
+            "target hold shop@prod --reason freeze --until 2h30m",
+            "target hold shop@prod --reason freeze --until 2026-11-29T18:00:00+01:00",
+            "target unhold shop@prod",
             "agents --ascii",
             "whoami --context prod",
             "login deploy.example:7443 --context prod --ca ca.pem",
@@ -193,6 +201,10 @@ mod tests {
             "deploy a.toml --request-id x",
             "deploy a.toml --timeout 5",
             "whoami --token secret",
+            "target hold shop@prod --reason freeze --until tomorrow",
+            "target hold shop@prod --reason freeze --until 30",
+            "target unhold shop@prod --reason over",
+            "plan a.toml --detach",
             "rollback shop@prod",
             "login a:1 --fingerprint 00",
             "login a:1 --ca ca.pem --fingerprint 0000000000000000000000000000000000000000000000000000000000000000",

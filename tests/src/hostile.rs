@@ -144,6 +144,7 @@ pub fn offer(claim: &Claim, ttl: Duration, steps: &[(&str, Vec<String>)]) -> Off
         resources: vec![Resource { name: "box".to_owned(), reach: Reach::Shared.into(), adapter: Some(adapter) }],
         carried: Vec::new(),
         cancel_grace: Some(prost_types::Duration { seconds: 1, nanos: 0 }),
+        goes_on: None,
     }
 }
 

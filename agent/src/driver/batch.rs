@@ -25,6 +25,8 @@ pub(super) struct Batch {
     pub(super) dirty: BTreeSet<AttemptId>,
     /// Fences that rose.
     pub(super) fences: BTreeMap<TargetName, Fence>,
+    /// Attempts whose process goes on under another claim.
+    pub(super) replaced: BTreeSet<AttemptId>,
     /// A session began: its token and position are to be kept.
     pub(super) welcomed: bool,
     /// A session began: everything unanswered is to be said again.
@@ -129,7 +131,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         }
         entries.extend(batch.fences.iter().map(|(target, fence)| Entry::Fence(target, *fence)));
         entries.extend(batch.reports.iter().map(|(claim, body)| Entry::Report(*claim, body.clone())));
-        entries.extend(forgotten.iter().map(|attempt| Entry::Forget(*attempt)));
+        entries.extend(batch.replaced.iter().chain(&forgotten).map(|attempt| Entry::Forget(*attempt)));
         if let (true, Some(position)) = (batch.welcomed, self.position) {
             entries.push(Entry::Welcomed(&self.token, position));
         }

@@ -10,6 +10,7 @@
 //! this thread does: an agent whose work loop is dead is not healthy.
 
 mod batch;
+mod goes_on;
 mod hello;
 #[cfg(test)]
 mod tests;
@@ -56,7 +57,7 @@ pub enum Event {
     Stop,
 }
 
-/// What the hands did or saw.
+/// What the hands did or saw. An attempt here is the one whose folder holds the records.
 #[derive(Debug)]
 pub enum HandEvent {
     /// A step's archive was looked at: why it is refused, where it is.
@@ -325,6 +326,9 @@ impl<H: Hands, C: Clock> Driver<H, C> {
     }
 
     fn offered(&mut self, session: SessionId, assignment: Assignment, ttl: Millis, batch: &mut Batch) {
+        if let Some(goes_on) = assignment.goes_on.clone() {
+            return self.go_on(session, assignment, &goes_on, ttl, batch);
+        }
         let claim = assignment.claim;
         let seen = self.fences.get(&assignment.target).copied();
         let on_target = self.works.values().filter(|work| work.assignment.target == assignment.target);
@@ -387,12 +391,12 @@ impl<H: Hands, C: Clock> Driver<H, C> {
     }
 
     fn hand(&mut self, event: HandEvent, batch: &mut Batch) {
-        let (attempt, input) = match event {
+        let (folder, input) = match event {
             HandEvent::Examined(attempt, step, refused) => (attempt, Input::Examined { step, refused }),
             HandEvent::Started(attempt, step) => (attempt, Input::Started { step }),
             HandEvent::Ended(attempt, step, Told { end, exit, observed, detail }) => {
                 // A step that ended had begun: the start is told first, also when it was never seen.
-                self.decide(attempt, Input::Started { step: step.clone() }, batch);
+                self.decide(self.claimed_by(attempt), Input::Started { step: step.clone() }, batch);
                 (attempt, Input::Ended { step, end, exit, observed, detail })
             }
             HandEvent::StopActed(attempt, detail) => (attempt, Input::StopActed { detail }),
@@ -401,7 +405,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             HandEvent::FoundRunning(attempt) => (attempt, Input::FoundRunning),
             HandEvent::Inquired(id, finding) => return batch.findings.push((id, finding)),
         };
-        self.decide(attempt, input, batch);
+        self.decide(self.claimed_by(folder), input, batch);
     }
 
     fn tick(&mut self, batch: &mut Batch) {

@@ -191,6 +191,7 @@ fn offer_on(target: &str) -> FromCoordinator {
         resources: Vec::new(),
         carried: BTreeSet::new(),
         grace: Millis(10),
+        goes_on: None,
     };
     FromCoordinator::Offer { assignment: Box::new(assignment), ttl: Millis(10_000) }
 }

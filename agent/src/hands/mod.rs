@@ -106,7 +106,7 @@ impl Hands for Workshop {
     }
 
     fn stop(&mut self, assignment: &Assignment, step: &StepSpec) {
-        let attempt = assignment.claim.attempt;
+        let attempt = assignment.folder();
         if self.stopping.insert((attempt, step.name.clone())) {
             let (grace, step) = (assignment.grace, step.name.clone());
             self.spawn("stop", move |bench| bench.stop(attempt, &step, grace));
@@ -239,7 +239,7 @@ impl Bench {
             Known::NeverStarted { .. } => HandEvent::Tombstoned(job.attempt(), job.step.name.clone()),
             Known::Ended(record) => {
                 let cut = Cut { stdout: record.stdout.cut, stderr: record.stderr.cut };
-                self.logs.ended(job.attempt(), job.step.name.clone(), cut);
+                self.logs.ended(job.assignment.claim.attempt, job.step.name.clone(), cut);
                 // The thread that asked for the signal may see it sent only later: what led to the end is told before the end.
                 if record.stopped_by_us {
                     self.tell(HandEvent::StopActed(job.attempt(), SIGNALLED.to_owned()));
@@ -247,7 +247,7 @@ impl Bench {
                 HandEvent::Ended(job.attempt(), job.step.name.clone(), self.told(job, &record))
             }
             Known::Gone { .. } | Known::NotYetStarted | Known::Running => {
-                self.logs.ended(job.attempt(), job.step.name.clone(), Cut::default());
+                self.logs.ended(job.assignment.claim.attempt, job.step.name.clone(), Cut::default());
                 let told = self.told_by(job, job.ending(Exit::Unknown, false, true), None);
                 HandEvent::Ended(job.attempt(), job.step.name.clone(), told)
             }
@@ -349,8 +349,9 @@ impl Bench {
 }
 
 impl Job {
+    /// The attempt whose folder holds the step's records.
     fn attempt(&self) -> AttemptId {
-        self.assignment.claim.attempt
+        self.assignment.folder()
     }
 
     fn operation(&self) -> OperationId {

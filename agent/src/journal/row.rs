@@ -164,6 +164,21 @@ pub(super) fn unanswered(connection: &Connection) -> Result<Vec<(Claim, Report)>
     .collect()
 }
 
+pub(super) fn told(connection: &Connection, attempts: &[AttemptId]) -> Result<Vec<ReportBody>, Error> {
+    let text = "SELECT claim, body FROM outbox ORDER BY sequence";
+    let mut query = connection.prepare_cached(text)?;
+    let rows = query.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
+    let mut told = Vec::new();
+    for row in rows {
+        let (claim, body) = row?;
+        let claim: Claim = from_json(&claim)?;
+        if attempts.contains(&claim.attempt) {
+            told.push(from_json(&body)?);
+        }
+    }
+    Ok(told)
+}
+
 /// How many reports have an answer. For tests.
 #[cfg(test)]
 pub(super) fn count_answered(connection: &Connection) -> i64 {

@@ -10,7 +10,7 @@ use holdfast_common::time::Millis;
 use holdfast_proto::v1;
 
 use super::watching::interrupted;
-use super::{Context, Outcome, file, label, record, watch};
+use super::{Context, Outcome, file, label, record, several, watch};
 use crate::failure::Failure;
 
 /// What it takes.
@@ -21,10 +21,11 @@ pub struct Args {
     /// Value of an input; may be repeated
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = input)]
     pub inputs: Vec<(String, String)>,
-    /// Another target than the file's
-    #[arg(long, value_name = "TARGET")]
+    /// Another target than the file's; with `*`, quoted ('shop@*'), one deployment for each target that fits
+    #[arg(long, value_name = "TARGET|GLOB")]
     pub target: Option<String>,
-    /// Name of this request: the same id is the same deployment, however often it is sent
+    /// Name of this request: the same id is the same deployment, however often it is sent. With a glob each target has an
+    /// id of its own, made from this one and its name
     #[arg(long, value_name = "UUID")]
     pub request_id: Option<RequestId>,
     /// Don't watch: done once it is recorded
@@ -38,7 +39,7 @@ pub struct Args {
     pub no_queue: bool,
 }
 
-fn input(text: &str) -> Result<(String, String), String> {
+pub(super) fn input(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("write it like NAME=VALUE".to_owned()),
@@ -53,10 +54,14 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
         request_id: request.to_string(),
         file: text,
         inputs,
-        target: args.target.unwrap_or_default(),
+        target: args.target.clone().unwrap_or_default(),
         no_queue: args.no_queue,
     };
     let client = context.client().await?;
+    if let Some(pattern) = args.target.filter(|target| several::is_pattern(target)) {
+        let asked = several::Asked { file: &args.file, pattern, request, submission, timeout: args.timeout };
+        return several::run(asked, args.detach, client, context).await;
+    }
     let answer = tokio::select! {
         biased;
         () = interrupted() => return left_while_asking(request, context),
@@ -79,7 +84,7 @@ fn left_while_asking(request: RequestId, context: &mut Context) -> Outcome {
     Ok(ExitCode::Interrupted)
 }
 
-fn inputs(given: Vec<(String, String)>) -> Result<HashMap<String, String>, Failure> {
+pub(super) fn inputs(given: Vec<(String, String)>) -> Result<HashMap<String, String>, Failure> {
     let mut inputs = HashMap::new();
     for (name, value) in given {
         if inputs.contains_key(&name) {

@@ -89,7 +89,7 @@ pub(super) async fn interrupted() {
     }
 }
 
-async fn passed(timeout: Option<Millis>) {
+pub(super) async fn passed(timeout: Option<Millis>) {
     match timeout {
         Some(timeout) => tokio::time::sleep(timeout.into()).await,
         None => std::future::pending().await,
@@ -231,7 +231,7 @@ impl Follow {
         })
     }
 
-    /// Says why it waits: that another one holds the target is no event of the one that waits.
+    /// Says why it waits where no event of it did.
     fn tell_waiting(&mut self, deployment: &v1::Deployment, context: &mut Context) -> Result<(), Failure> {
         if self.watching.voice == Voice::Events && !self.waiting_told && !deployment.waiting.is_empty() {
             self.waiting_told = true;

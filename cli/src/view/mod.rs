@@ -8,8 +8,11 @@ mod cancellation;
 mod deployment;
 mod evidence;
 mod facets;
+mod fleet;
 mod list;
+mod plan;
 mod progress;
+mod pulse;
 mod reconciliation;
 pub mod stamp;
 mod steps;
@@ -24,7 +27,9 @@ pub use agent::agents;
 pub use cancellation::{Stage, cancellation, stages};
 pub use deployment::deployment;
 pub use evidence::{evidence, one_evidence};
+pub use fleet::{fleet_line, one_line_of};
 pub use list::deployments;
+pub use plan::plan;
 pub use progress::Progress;
 pub use reconciliation::reconciliation;
 pub use summary::summary;
@@ -33,6 +38,8 @@ pub use token::{grants, tokens};
 
 use crate::output::{Terminal, Tone};
 use holdfast_common::time::Wall;
+
+use pulse::Pulse;
 
 /// For whom something is drawn, and when.
 #[derive(Clone, Copy, Debug)]

@@ -29,8 +29,8 @@ pub(super) fn decision(kind: DecisionKind) -> Explanation {
             "Decide on what is there, then deploy the revision that you want.",
         ),
         DecisionKind::Readmit => (
-            "The process that is still at work goes on, under a new attempt and a new fence. This version refuses it.",
-            "Wait until it has ended, or have it stopped, then decide.",
+            "The process that is still at work goes on, under a new attempt and a new fence. It needs the word of the same journal that it still runs, and no fence-off that was allocated.",
+            "holdfast reconcile decide D --as readmit --reason TEXT.",
         ),
         DecisionKind::Abandon => (
             "The deployment ends as failed and the target's revision is unknown from then on. It needs a person's attestation.",
@@ -50,12 +50,12 @@ pub(super) fn policy(policy: Policy) -> Explanation {
             ("A person decides whatever is uncertain or held.", "holdfast reconcile list shows what waits for one.")
         }
         Policy::WhenProven => (
-            "The coordinator fences off, inspects and decides by itself where the proof is complete. This version refuses it in files.",
-            "Write policy = \"manual\".",
+            "The coordinator fences off, inspects and decides by itself where the proof is complete, and waits for a person where it is not. A target has this policy unless its file says otherwise.",
+            "holdfast events D tells what the policy did. holdfast reconcile list shows what waits for a person.",
         ),
         Policy::TrustReport => (
-            "The coordinator takes the late word of the same agent's journal for true. This version refuses it in files.",
-            "Write policy = \"manual\".",
+            "Beside what when-proven does, the coordinator goes by the report of the same agent's journal where nothing can be read, as long as no fence-off was allocated.",
+            "Choose it only for commands that can't be inspected. holdfast events D tells where it was used.",
         ),
     };
     Explanation { what, still_true: "No policy ever takes silence for an outcome.", next }

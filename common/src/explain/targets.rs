@@ -38,6 +38,12 @@ pub(super) const REVISION_MISMATCH: Explanation = Explanation {
     next: "holdfast target inspect TARGET reads the revision now. Find out who changed it before you correct expected_revision and submit again.",
 };
 
+pub(super) const ORDER_PASSED: Explanation = Explanation {
+    what: "The deployment's order key is lower than the one of a deployment that has held this target before: it would put an older state over a newer one. The same key again is taken.",
+    still_true: "Nothing of it was begun, and the target stays as the newer deployment left it.",
+    next: "Submit the newest state. To put an older one in place on purpose, submit a file without `order`, or with a higher key.",
+};
+
 pub(super) const NO_ELIGIBLE_AGENT: Explanation = Explanation {
     what: "No agent can take this deployment now. An agent must be connected, have all labels of the target, not be draining, and serve its resources.",
     still_true: "Nothing was begun on the target. A deployment that is queued for this reason starts by itself once an agent can take it.",
@@ -66,6 +72,18 @@ pub(super) const REVISION_UNKNOWN: Explanation = Explanation {
     what: "Nobody knows which revision a resource of this target has: an earlier deployment ended without an observation of it, or it was given up.",
     still_true: "No step that depends on the revision is begun. What is recorded as unknown stays so until somebody reads it.",
     next: "holdfast target inspect TARGET reads it where the adapter can. Where it can't, look yourself and record what you saw.",
+};
+
+pub(super) const TARGET_ON_HOLD: Explanation = Explanation {
+    what: "An operator has put this target on hold, and you asked not to wait. A hold is a person's word that nothing new may begin; it is not the state `held` of a deployment.",
+    still_true: "What was under way goes on to its end, and what waits keeps its place. Nothing of yours was recorded.",
+    next: "holdfast target show TARGET tells who, why and until when. holdfast target unhold TARGET ends the hold; or submit without --no-queue to wait.",
+};
+
+pub(super) const NOT_ON_HOLD: Explanation = Explanation {
+    what: "There is no hold on this target to take away: nobody placed one, or it ended by itself when its time had passed.",
+    still_true: "Nothing was changed. If nothing starts there, something else is the reason.",
+    next: "holdfast target show TARGET tells who holds the target and what its queue waits for.",
 };
 
 pub(super) const TARGET_IN_USE: Explanation = Explanation {

@@ -119,7 +119,7 @@ every! {
 #[test]
 fn every_state_and_stage_is_explained_and_every_word_is_useful() {
     let states = "
-        queued active succeeded failed cancelled uncertain held
+        queued active succeeded failed cancelled uncertain held hold superseded
         offered running stopped declined lapsed interrupted resolved
         pending permitted started applied unknown not_started carried
         requested recorded delivered acted observed

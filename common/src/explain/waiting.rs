@@ -16,6 +16,13 @@ pub(super) const WAITING: &[(&str, Explanation)] = &[
         ),
     ),
     (
+        "turn",
+        waits(
+            "Nobody holds the target, and another deployment is before it in the queue.",
+            "holdfast target show TARGET names the first in the queue and what that one waits for.",
+        ),
+    ),
+    (
         "no_eligible_agent",
         waits(
             "No agent that is connected can take it: labels, adapters, the host's policy or its state stand against it.",

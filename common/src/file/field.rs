@@ -3,6 +3,7 @@
 use crate::code::Code;
 use crate::file::reader::{Complaint, shown};
 use crate::id::Revision;
+use crate::spec::OrderKey;
 
 const MAX_PATH: usize = 1024;
 
@@ -56,6 +57,15 @@ pub(super) fn root(text: &str) -> Result<(), Complaint> {
 pub(super) fn overlap(one: &str, other: &str) -> bool {
     let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
     long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// An order key in a string.
+pub(super) fn order(text: &str) -> Result<(), Complaint> {
+    OrderKey::parse(text).map(|_| ()).ok_or_else(|| no_order(text))
+}
+
+pub(super) fn no_order(text: &str) -> Complaint {
+    Complaint::invalid(format!("{} is no order key: a whole number from 0 to {}", shown(text), OrderKey::MAX))
 }
 
 pub(super) fn program(text: &str) -> Result<(), Complaint> {

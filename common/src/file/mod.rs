@@ -20,6 +20,7 @@ mod inputs;
 mod json;
 mod later;
 mod reader;
+mod reconcile;
 mod resolve;
 mod step;
 mod suggest;

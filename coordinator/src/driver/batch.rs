@@ -94,7 +94,10 @@ fn points(event: &Event) -> Option<(CrashPoint, CrashPoint)> {
         | Event::AttemptEnded { .. }
         | Event::DeadlinePassed { .. }
         | Event::DeploymentMoved { .. }
+        | Event::PolicyScheduled { .. }
         | Event::DeploymentEnded { .. }
-        | Event::RevisionRecorded { .. } => None,
+        | Event::RevisionRecorded { .. }
+        | Event::HoldPlaced { .. }
+        | Event::HoldEnded { .. } => None,
     }
 }

@@ -340,13 +340,34 @@ impl Inner {
                 else {
                     break;
                 };
-                target.sent.insert(effect);
-                let candidates = self.sessions.candidates(&target.state.spec);
-                let input = Input::Assign { candidates, attempt: self.draw.attempt() };
+                target.sent.insert(effect.clone());
+                let Some(input) = self.own_move(tx, &name, &effect)? else { continue };
                 let _logged = Failure::contain(self.decide(tx, batch, &name, &input, &Beside::default()))?;
             }
         }
         Ok(())
+    }
+
+    /// The input that an effect of the driver's own asks for.
+    fn own_move(
+        &mut self,
+        tx: &mut impl Transaction,
+        name: &TargetName,
+        effect: &Effect,
+    ) -> Result<Option<Input>, Fatal> {
+        match effect {
+            Effect::Assign { .. } => {
+                let Some(target) = self.targets.get(name) else { return Ok(None) };
+                let candidates = self.sessions.candidates(&target.state.spec);
+                Ok(Some(Input::Assign { candidates, attempt: self.draw.attempt() }))
+            }
+            Effect::Recover { deployment } => {
+                let Ok(reachable) = Failure::contain(self.reachable(tx, name, *deployment))? else { return Ok(None) };
+                let (inquiry, evidence) = (self.draw.evidence(), self.draw.evidence());
+                Ok(Some(Input::Recover { inquiry, evidence, attempt: self.draw.attempt(), reachable }))
+            }
+            Effect::Offer { .. } | Effect::Cancel { .. } | Effect::Inquire { .. } => Ok(None),
+        }
     }
 
     /// Commits what is to be committed.
@@ -414,7 +435,7 @@ fn revoke_token(tx: &mut impl Transaction, row: TokenRow) -> Result<bool, store:
 /// The agent that an effect goes to; `None` for what the driver does itself.
 fn addressee(effect: &Effect) -> Option<&str> {
     match effect {
-        Effect::Assign { .. } => None,
+        Effect::Assign { .. } | Effect::Recover { .. } => None,
         Effect::Offer { agent, .. } | Effect::Cancel { agent, .. } | Effect::Inquire { agent, .. } => {
             Some(agent.as_str())
         }

@@ -84,6 +84,7 @@ pub fn grpc_code(code: Code) -> tonic::Code {
         | Code::AmbiguousId
         | Code::NotConfirmed
         | Code::ReasonMissing
+        | Code::ObservedMissing
         | Code::InvalidMessage => tonic::Code::InvalidArgument,
         Code::TargetNotFound | Code::DeploymentNotFound | Code::AgentNotFound | Code::TokenNotFound => {
             tonic::Code::NotFound
@@ -91,6 +92,9 @@ pub fn grpc_code(code: Code) -> tonic::Code {
         Code::NotSupported
         | Code::RequestIdReused
         | Code::RevisionMismatch
+        | Code::OrderPassed
+        | Code::TargetOnHold
+        | Code::NotOnHold
         | Code::NoEligibleAgent
         | Code::TargetUncertain
         | Code::TargetWaitsForDecision

@@ -238,7 +238,7 @@ impl Directory {
     /// Puts the message of an effect into its agent's session; without one it is lost.
     pub fn send(&self, state: &TargetState, effect: &Effect) {
         let (agent, incarnation, inquiry) = match effect {
-            Effect::Assign { .. } => return,
+            Effect::Assign { .. } | Effect::Recover { .. } => return,
             Effect::Offer { agent, incarnation, .. } => (agent, Some(*incarnation), None),
             Effect::Cancel { agent, .. } => (agent, None, None),
             Effect::Inquire { agent, inquiry, .. } => (agent, None, Some(*inquiry)),

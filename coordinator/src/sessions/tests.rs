@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use holdfast_common::recovery::Policy;
-use holdfast_common::spec::{ResourceAdapter, ResourceSpec};
+use holdfast_common::spec::{QueueKind, ResourceAdapter, ResourceSpec};
 use uuid::Uuid;
 
 use super::*;
@@ -28,6 +28,8 @@ fn target() -> TargetSpec {
         name: TargetName::new("shop@prod").unwrap(),
         agents: [("role".to_owned(), "shop".to_owned())].into(),
         policy: Policy::Manual,
+        patience: None,
+        queue: QueueKind::Fifo,
         resources: vec![
             resource("site", Reach::Host, ResourceAdapter::Release { root: "/srv/shop".to_owned(), retain: 2 }),
             resource("db", Reach::Shared, ResourceAdapter::Command { inspect: None, outlives: true }),

@@ -75,7 +75,7 @@ pub trait Transaction {
     /// The target's state by snapshot and replay; `None` if it was never declared.
     fn load(&mut self, target: &TargetName) -> Result<Option<TargetState>, Error>;
 
-    /// The targets on which something is current or waits, by name.
+    /// The targets on which something is current or waits, or that are on hold, by name.
     fn busy_targets(&mut self) -> Result<Vec<TargetName>, Error>;
 
     /// Appends events and brings every projection up to date. Answers the global order of the last event.

@@ -94,6 +94,15 @@ async fn call(by: &mut Operators, path: &str, about: &About) -> Result<String, S
                 v1::DecideRequest { deployment, kind, reason: "mine".to_owned(), evidence_sequence: 0, confirm };
             by.decide(request).await.map(shown)
         }
+        "HoldTarget" => {
+            let request = v1::HoldTargetRequest { target, reason: "mine".to_owned(), until: None };
+            by.hold_target(request).await.map(shown)
+        }
+        "UnholdTarget" => by.unhold_target(v1::UnholdTargetRequest { target }).await.map(shown),
+        "Plan" => {
+            let file = FILE.replace("shop@prod", &target);
+            by.plan(v1::PlanRequest { file, ..Default::default() }).await.map(shown)
+        }
         "ListAgents" => by.list_agents(v1::ListAgentsRequest::default()).await.map(shown),
         "CreateToken" => {
             let life = Some(prost_types::Duration { seconds: 60, nanos: 0 });

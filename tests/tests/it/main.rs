@@ -15,8 +15,10 @@ mod hostile_coordinator;
 mod main_job;
 mod messages;
 mod reconnect;
+mod recovery;
 mod restart;
 mod support;
+mod target_hold;
 
 /// Everything under test in one program.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_holdfast-under-test");

@@ -154,6 +154,14 @@ fn target_name(text: &str) -> Result<TargetName, Status> {
     parsed("target", text).map_err(|why| status::invalid(&why))
 }
 
+/// The name of a target that the caller may put on hold.
+pub(super) fn holdable(shared: &Shared, by: &Operator, text: &str) -> Result<TargetName, Status> {
+    let name = target_name(text)?;
+    let none = || status::of(&refused::no_such_target(name.as_str()));
+    admitted(shared, by, Permission::Hold, &name, none)?;
+    Ok(name)
+}
+
 /// The target as it stands, for whoever has the permission on it.
 pub(super) async fn target(
     shared: &Shared,

@@ -41,13 +41,13 @@ pub(super) async fn fence_off(
 ) -> Result<v1::FenceOffDeploymentResponse, Status> {
     let Call { shared, by, asked } = call;
     let wait = wait(asked.wait)?;
-    find::reason(&asked.reason)?;
+    let reason = find::reason(&asked.reason)?;
     let row = find::deployment(shared, &by, &asked.deployment, Permission::Decide).await?;
     find::confirmed(&row.target, &asked.confirm)?;
     reconciliation::not_ended(&row)?;
     let id = row.record.id;
-    let inquiry =
-        open(shared, &by, &Subject::of(&row), Asked::FenceOff { deployment: id, by: by.name.clone() }).await?;
+    let fence_off = Asked::FenceOff { deployment: id, by: by.name.clone(), reason };
+    let inquiry = open(shared, &by, &Subject::of(&row), fence_off).await?;
     let answer = answer_to(shared, id, inquiry, wait).await?;
     Ok(v1::FenceOffDeploymentResponse {
         inquiry: inquiry.to_string(),

@@ -10,11 +10,13 @@ mod decide;
 mod deployments;
 mod evidence;
 mod find;
+mod hold;
 mod inquire;
 mod inspect_target;
 mod lapse;
 mod logs;
 mod page;
+mod plan;
 mod reconciliation;
 mod submit;
 mod targets;
@@ -108,4 +110,7 @@ answered_by! {
     create_token: CreateTokenRequest => CreateTokenResponse by tokens::create;
     list_tokens: ListTokensRequest => ListTokensResponse by tokens::list;
     revoke_token: RevokeTokenRequest => RevokeTokenResponse by tokens::revoke;
+    hold_target: HoldTargetRequest => HoldTargetResponse by hold::place;
+    unhold_target: UnholdTargetRequest => UnholdTargetResponse by hold::take_away;
+    plan: PlanRequest => PlanResponse by plan::plan;
 }

@@ -53,7 +53,7 @@ async fn recorded(shared: &Shared, request: RequestId, digest: [u8; 32]) -> Resu
     Ok(found.filter(|found| found.content.0 == digest).map(|found| found.deployment))
 }
 
-fn no_target() -> Problem {
+pub(super) fn no_target() -> Problem {
     Problem::new(Code::MissingKey, "the file names no target")
         .so("nothing was recorded")
         .next("add `target = \"NAME\"` to the file, or use --target NAME")

@@ -46,6 +46,7 @@ pub(super) async fn list(call: Call<'_, v1::ListTargetsRequest>) -> Result<v1::L
     Ok(v1::ListTargetsResponse { targets, next_page_token })
 }
 
-async fn shown(shared: &Shared, name: &TargetName) -> Option<v1::Target> {
+/// The target as it stands after something was recorded.
+pub(super) async fn shown(shared: &Shared, name: &TargetName) -> Option<v1::Target> {
     Some(view::target::target(&*shared.driver.state(name.clone()).await?))
 }
