@@ -81,7 +81,8 @@ impl Authority {
         &self.certificate
     }
 
-    /// `NAME.pem` and `NAME.key` for a server on this machine: `localhost`, `127.0.0.1` and `::1`.
+    /// `NAME.pem` and `NAME.key` for a server on this machine: `localhost`, `127.0.0.1` and `::1`. It presents the
+    /// authority too, so that `holdfast login` can pin it.
     pub fn server(&self, name: &str) -> Result<Pair, Error> {
         let localhost = "localhost".try_into().map_err(|source| Error::Make { name: name.to_owned(), source })?;
         let names = vec![
@@ -89,7 +90,11 @@ impl Authority {
             SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST)),
             SanType::IpAddress(IpAddr::V6(Ipv6Addr::LOCALHOST)),
         ];
-        self.sign(name, names, ExtendedKeyUsagePurpose::ServerAuth)
+        let pair = self.sign(name, names, ExtendedKeyUsagePurpose::ServerAuth)?;
+        let own = fs::read_to_string(&pair.certificate)
+            .map_err(|source| Error::Write { path: pair.certificate.clone(), source })?;
+        write_private(&pair.certificate, &format!("{own}{}", self.issuer.pem()))?;
+        Ok(pair)
     }
 
     /// `NAME.pem` and `NAME.key` for an agent: its identity is the URI `holdfast://agent/NAME`.

@@ -24,7 +24,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use crate::failure::Failure;
 use crate::refusal::{self, Call};
-use crate::settings::Settings;
+use crate::settings::{Settings, Token};
 use crate::upload::Upload;
 
 /// How long a call may take that has nothing to wait for.
@@ -55,13 +55,16 @@ pub struct Client {
 impl Client {
     /// Connects now. A coordinator that can't be reached is an error here, before anything is sent.
     pub async fn connect(settings: &Settings) -> Result<Self, Failure> {
-        let config = |text: String| Failure::from(Problem::new(Code::Config, text).so("nothing was sent"));
-        let tls = ClientTls::from_files(&settings.ca, None, settings.server_name.as_deref())
-            .map_err(|error| config(error.to_string()))?;
-        let bearer = Bearer::new(settings.token.reveal()).map_err(|error| config(error.to_string()))?;
-        let channel = channel::connect(&settings.address, &tls, &Limits::default())
+        let tls = ClientTls::from_files(&settings.ca, None, settings.server_name.as_deref());
+        Self::with(&settings.address, tls.map_err(|error| unsound(&error))?, &settings.token).await
+    }
+
+    /// At a coordinator whose certificate `tls` verifies.
+    pub async fn with(address: &str, tls: ClientTls, token: &Token) -> Result<Self, Failure> {
+        let bearer = Bearer::new(token.reveal()).map_err(|error| unsound(&error))?;
+        let channel = channel::connect(address, &tls, &Limits::default())
             .await
-            .map_err(|error| refusal::unreachable(&error, &settings.address))?;
+            .map_err(|error| refusal::unreachable(&error, address))?;
         let api = OperatorServiceClient::with_interceptor(channel, bearer)
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
@@ -340,6 +343,37 @@ impl Client {
         answer.map_err(|status| refusal::of(&status, &look))?.deployment.ok_or(Failure::incomplete("deployment"))
     }
 
+    /// Makes a token.
+    pub async fn create_token(&self, request: v1::CreateTokenRequest) -> Result<v1::CreateTokenResponse, Failure> {
+        let mut api = self.api.clone();
+        let answer = once(DEADLINE, async move { api.create_token(timely(request, DEADLINE)).await }).await;
+        answer.map_err(|status| refusal::of(&status, &look_at_tokens()))
+    }
+
+    /// All tokens that the caller manages.
+    pub async fn tokens(&self) -> Result<v1::ListTokensResponse, Failure> {
+        let mut whole = v1::ListTokensResponse::default();
+        for _ in 0..MAX_PAGES {
+            let mut api = self.api.clone();
+            let request = v1::ListTokensRequest { page_size: PAGE, page_token: whole.next_page_token };
+            let page = read(async move { api.list_tokens(timely(request, DEADLINE)).await }).await?;
+            whole.tokens.extend(page.tokens);
+            whole.next_page_token = page.next_page_token;
+            if whole.next_page_token.is_empty() {
+                break;
+            }
+        }
+        Ok(whole)
+    }
+
+    /// Takes a token back.
+    pub async fn revoke_token(&self, name: &str) -> Result<v1::Token, Failure> {
+        let mut api = self.api.clone();
+        let request = timely(v1::RevokeTokenRequest { name: name.to_owned() }, DEADLINE);
+        let answer = once(DEADLINE, async move { api.revoke_token(request).await }).await;
+        answer.map_err(|status| refusal::of(&status, &look_at_tokens()))?.token.ok_or(Failure::incomplete("token"))
+    }
+
     /// All agents.
     pub async fn agents(&self) -> Result<v1::ListAgentsResponse, Failure> {
         let mut whole = v1::ListAgentsResponse::default();
@@ -363,6 +397,14 @@ fn look_at(deployment: &str) -> Call {
 
 fn look_at_evidence(deployment: &str) -> Call {
     Call::Changes { look: format!("holdfast evidence {deployment}") }
+}
+
+fn unsound(error: &dyn std::error::Error) -> Failure {
+    Problem::new(Code::Config, error.to_string()).so("nothing was sent").into()
+}
+
+fn look_at_tokens() -> Call {
+    Call::Changes { look: "holdfast token list".to_owned() }
 }
 
 fn timely<T>(message: T, deadline: Duration) -> Request<T> {

@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::command::{
-    agents, cancel, check, deploy, events, evidence, explain, list, logs, plan, reconcile, show, target, targets,
-    version, wait, watch, whoami,
+    agents, cancel, check, completion, contexts, deploy, events, evidence, explain, list, login, logs, man, plan,
+    reconcile, show, target, targets, token, version, wait, watch, whoami,
 };
 use crate::dev;
 use crate::output::Options;
@@ -28,6 +28,16 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Cli {
+    /// What the grammar itself can't say.
+    pub fn checked(self) -> Result<Self, clap::Error> {
+        match &self.command {
+            Command::Dev(args) => args.check().map(|()| self),
+            _ => Ok(self),
+        }
+    }
 }
 
 /// Every command.
@@ -71,12 +81,30 @@ pub enum Command {
     },
     /// List agents
     Agents(agents::Args),
+    /// Sign in to a coordinator: pin its CA, try a token, and keep both as a context
+    Login(login::Args),
+    /// List, choose, show and remove contexts: coordinators that you signed in to
+    Context {
+        /// What to do with contexts.
+        #[command(subcommand)]
+        command: contexts::Command,
+    },
+    /// Make, list and revoke tokens
+    Token {
+        /// What to do with tokens.
+        #[command(subcommand)]
+        command: token::Command,
+    },
     /// Show who you are to the coordinator
     Whoami(whoami::Args),
     /// Explain a code or a state, without a coordinator
     Explain(explain::Args),
     /// Run a whole Holdfast on this machine: a coordinator and two agents, to try things out and to break them
     Dev(dev::Args),
+    /// Print a shell's completion script
+    Completion(completion::Args),
+    /// Print the manual page, or write those of every command
+    Man(man::Args),
     /// Show the version
     Version(version::Args),
 }
@@ -132,10 +160,30 @@ mod tests {
             "target unhold shop@prod",
             "agents --ascii",
             "whoami --context prod",
+            "login deploy.example:7443 --context prod --ca ca.pem",
+            "login deploy.example:7443 --fingerprint 0000000000000000000000000000000000000000000000000000000000000000",
+            "login",
+            "context list",
+            "context use prod",
+            "context remove prod",
+            "context show",
+            "token create --name bot --role deployer:shop@* --role viewer --ttl 12h",
+            "token list --json",
+            "token revoke bot",
+            "completion bash",
+            "completion zsh",
+            "completion fish",
+            "man",
+            "man --dir pages",
             "explain HF-2031",
             "version",
             "dev --tour --exit",
             "dev cut web-01 --silent",
+            "dev --data A cut web-01",
+            "dev pause web-01",
+            "dev resume web-01 --data A",
+            "dev kill web-02",
+            "dev start web-02",
             "--address a:1 --ca ca.pem --token-file t --server-name a whoami",
             "whoami --address a:1",
         ] {
@@ -159,6 +207,11 @@ mod tests {
             "target unhold shop@prod --reason over",
             "plan a.toml --detach",
             "rollback shop@prod",
+            "login a:1 --fingerprint 00",
+            "login a:1 --ca ca.pem --fingerprint 0000000000000000000000000000000000000000000000000000000000000000",
+            "token create --name bot",
+            "token create --name bot --role root",
+            "completion powershell",
         ] {
             assert!(!accepts(line), "{line}");
         }

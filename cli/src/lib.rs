@@ -55,7 +55,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     if let Some(code) = dev::dispatch(arguments.clone()) {
         return code;
     }
-    match Cli::try_parse_from(arguments) {
+    match Cli::try_parse_from(arguments).and_then(Cli::checked) {
         Ok(cli) => operate(cli),
         Err(error) => usage(&error),
     }

@@ -226,6 +226,173 @@ fn lines_are_cut_and_healed_from_another_terminal() {
 }
 
 #[test]
+fn agents_are_paused_resumed_killed_and_started_from_another_terminal() {
+    let home = Home::new();
+    let data = home.0.join("data");
+    let data = data.to_str().unwrap();
+    let mut dev = home.start(&["dev", "--data", data]);
+    let folder = PathBuf::from(data);
+    let told = |arguments: &[&str]| {
+        let output = home.run(&[&["dev", "--data", data], arguments].concat());
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, out, err) = told(&["pause", "web-01"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("stands still") && out.contains("holdfast dev resume web-01"), "{out}");
+    agents_are(&folder, v1::Contact::Silent, v1::Contact::Connected);
+    assert_eq!(told(&["resume", "web-01"]).0, Some(0));
+    agents_are(&folder, v1::Contact::Connected, v1::Contact::Connected);
+
+    let (code, out, _) = told(&["kill", "web-02"]);
+    assert!(code == Some(0) && out.contains("holdfast dev start web-02"), "{out}");
+    agents_are(&folder, v1::Contact::Connected, v1::Contact::Silent);
+    let (code, _, err) = told(&["pause", "web-02"]);
+    assert!(code == Some(1) && err.contains("does not run"), "{err}");
+    assert_eq!(told(&["start", "web-02"]).0, Some(0));
+    agents_are(&folder, v1::Contact::Connected, v1::Contact::Connected);
+    let (code, _, err) = told(&["start", "web-02"]);
+    assert!(code == Some(1) && err.contains("runs already"), "{err}");
+    let (code, _, err) = told(&["kill", "web-07"]);
+    assert!(code == Some(1) && err.contains("there are web-01, web-02"), "{err}");
+    dev.until("what was done to be told", |dev| dev.told().contains("web-02 is started again").then_some(()))
+        .expect("it stays up");
+    assert!(!dev.told().contains("by itself"), "what was wanted needs no obituary: {}", dev.told());
+
+    assert_eq!(told(&["pause", "web-01"]).0, Some(0));
+    assert_eq!(dev.end(Signal::INT).code(), Some(0), "a paused agent ends too");
+    until_no_process_names(&home.0.display().to_string());
+}
+
+/// The far end of a terminal on which the program runs.
+struct Screen {
+    master: fs::File,
+    child: Child,
+}
+
+impl Screen {
+    fn start(mut command: Command) -> Self {
+        use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+        grantpt(&master).expect("ours");
+        unlockpt(&master).expect("ours");
+        let name = ptsname(&master, Vec::new()).expect("a name");
+        let end =
+            || fs::File::options().read(true).write(true).open(name.to_str().expect("text")).expect("the other end");
+        let size = rustix::termios::Winsize { ws_row: 40, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+        rustix::termios::tcsetwinsize(&master, size).expect("a size");
+        let child = command.env("TERM", "xterm").stdin(end()).stdout(end()).stderr(end()).spawn().expect("started");
+        Self { master: master.into(), child }
+    }
+
+    /// Reads on until what was shown fits.
+    fn until(&mut self, shown: &mut String, what: &str, fits: impl Fn(&str) -> bool) {
+        let begun = Instant::now();
+        let mut piece = [0; 4096];
+        while !fits(shown) {
+            assert!(begun.elapsed() < BOUND, "waited for {what}:\n{shown:?}");
+            // The program draws several times a second, so this never waits for long; at its end it fails.
+            let length = self.master.read(&mut piece).unwrap_or_else(|error| panic!("{what}: {error}\n{shown:?}"));
+            shown.push_str(&String::from_utf8_lossy(&piece[..length]));
+        }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn on_a_terminal_a_watch_turns_while_the_agent_is_heard_and_freezes_into_its_silence() {
+    let home = Home::new();
+    let data = home.0.join("data");
+    let mut dev = home.start(&["dev", "--data", data.to_str().unwrap()]);
+    let marker = format!("holdfast-slow-{:016x}", rand::random::<u64>());
+    submit_slow(&data, &marker);
+    dev.until("the step to run", |_| (!processes_with(&marker).is_empty()).then_some(())).expect("it stays up");
+    let mut command = home.command(&["watch", "slow@dev#1"]);
+    for line in fs::read_to_string(data.join("environment")).expect("written by dev").lines() {
+        let (name, value) = line.trim_start_matches("export ").split_once('=').expect("a variable");
+        command.env(name, value);
+    }
+    let mut screen = Screen::start(command);
+    let mut shown = String::new();
+    let spinner = ['◐', '◓', '◑', '◒'];
+    screen.until(&mut shown, "the spinner to turn", |shown| spinner.iter().all(|turn| shown.contains(*turn)));
+    assert!(shown.contains("step 1 of 1: ") && shown.contains("slow") && shown.contains("begun"), "{shown:?}");
+    let agent = ["web-01", "web-02"].into_iter().find(|name| shown.contains(&format!("on {name} under fence")));
+    let pause = home.run(&["dev", "pause", agent.expect("the agent is named"), "--data", data.to_str().unwrap()]);
+    assert!(pause.status.success(), "{}", text(&pause.stderr));
+    let mut after = String::new();
+    screen.until(&mut after, "the silence", |shown| shown.matches("silent 00:").count() >= 3);
+    let frozen = &after[after.find("silent 00:").expect("it is there")..];
+    assert!(!frozen.contains(spinner), "the spinner claims no life: {frozen:?}");
+    assert!(!shown.contains('%') && !after.contains('%'), "how far it has come nobody knows");
+    dev.signal(Signal::INT);
+    assert_eq!(dev.child.wait().expect("our child").code(), Some(0));
+    until_no_process_names(&marker);
+}
+
+#[test]
+fn signing_in_pins_the_ca_tries_the_token_and_keeps_both_for_their_owner_alone() {
+    let home = Home::new();
+    let dev = home.start(&["dev"]);
+    let folder = dev.folder();
+    let secret = fs::read_to_string(folder.join("token")).expect("written by dev");
+    let environment = fs::read_to_string(folder.join("environment")).expect("written by dev");
+    let address = environment.lines().find_map(|line| line.strip_prefix("export HOLDFAST_ADDRESS=")).expect("there");
+    let address = address.trim_start_matches("https://");
+    let run = |arguments: &[&str], input: &str| {
+        let mut child = home.command(arguments).stdin(Stdio::piped()).spawn().expect("the program can be started");
+        std::io::Write::write_all(&mut child.stdin.take().expect("piped"), input.as_bytes()).expect("it reads");
+        let output = child.wait_with_output().expect("it ends");
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let config = home.0.join(".config/holdfast/config.toml");
+
+    let (code, _, err) = run(&["login", address, "--context", "dev"], &secret);
+    assert_eq!(code, Some(2), "{err}");
+    let shown = err.lines().find_map(|line| line.split_once("its SHA-256 is ")).expect("the fingerprint is shown").1;
+    let other = format!("00:{}", &shown[3..]);
+    let (code, _, err) = run(&["login", address, "--context", "dev", "--fingerprint", &other], &secret);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("another fingerprint") && err.contains(shown), "{err}");
+    let pinned = ["login", address, "--context", "dev", "--fingerprint", shown];
+    let (code, _, err) = run(&pinned, "hf_wrong\n");
+    assert_eq!(code, Some(4), "{err}");
+    assert!(!config.exists(), "nothing is written before the token was tried");
+
+    let (code, out, err) = run(&pinned, &secret);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("admin:*") && !format!("{out}{err}").contains(secret.trim()), "{out}{err}");
+    for entry in fs::read_dir(config.parent().expect("a folder")).expect("there") {
+        let path = entry.expect("ours").path();
+        let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&path).expect("there").permissions());
+        assert_eq!(mode & 0o777, 0o600, "{}", path.display());
+    }
+    let (code, out, err) = run(&["token", "create", "--name", "bot", "--role", "viewer:shop@*", "-o", "json"], "");
+    assert_eq!(code, Some(0), "{err}");
+    let made: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    let bot = made["secret"].as_str().expect("the secret").to_owned();
+    let ca = folder.join("tls/ca.pem");
+    let as_bot = ["login", address, "--context", "bot", "--ca", ca.to_str().expect("text")];
+    assert_eq!(run(&as_bot, &bot).0, Some(0));
+    let (_, out, _) = run(&["whoami"], "");
+    assert!(out.starts_with("bot (viewer:shop@*)"), "{out}");
+    assert_eq!(run(&["token", "list"], "").0, Some(4), "a viewer manages no tokens");
+    let (_, out, _) = run(&["whoami", "--context", "dev"], "");
+    assert!(out.starts_with("dev (admin:*)"), "{out}");
+    assert_eq!(run(&["context", "use", "dev"], "").0, Some(0));
+    assert_eq!(run(&["token", "revoke", "bot"], "").0, Some(0));
+    assert_eq!(run(&["whoami", "--context", "bot"], "").0, Some(4));
+    assert_eq!(run(&["context", "remove", "bot"], "").0, Some(0));
+    assert_eq!(run(&["context", "list", "-o", "name"], "").1, "dev\n");
+    assert_eq!(dev.end(Signal::INT).code(), Some(0));
+}
+
+#[test]
 fn a_child_that_dies_is_told_and_not_started_again() {
     let home = Home::new();
     let data = home.0.join("data");

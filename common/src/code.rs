@@ -117,6 +117,12 @@ codes! {
     NotAllowed = 4003, NotAllowed, "not allowed";
     /// An agent's certificate is required.
     NotAnAgent = 4004, NotAllowed, "an agent's certificate is required";
+    /// A valid token of that name is there already.
+    TokenExists = 4005, Precondition, "a valid token of this name exists";
+    /// No such token, or none that the caller may manage.
+    TokenNotFound = 4006, NotFound, "no such token";
+    /// A token would be given more than its maker holds.
+    GrantTooWide = 4007, NotAllowed, "nobody can give more than they hold";
 
     /// The request may have been taken; nobody answered.
     NoAnswer = 5001, NoAnswer, "no answer";
@@ -197,6 +203,33 @@ pub enum ExitCode {
     WaitingForApproval = 17,
     /// Left by Ctrl-C.
     Interrupted = 130,
+}
+
+impl ExitCode {
+    /// Every exit code, by number.
+    pub const ALL: [ExitCode; 15] = [
+        ExitCode::Done,
+        ExitCode::Unexpected,
+        ExitCode::Usage,
+        ExitCode::NotFound,
+        ExitCode::NotAllowed,
+        ExitCode::NoAnswer,
+        ExitCode::Failed,
+        ExitCode::Cancelled,
+        ExitCode::NeedsDecision,
+        ExitCode::CancelTooLate,
+        ExitCode::ClientTimeout,
+        ExitCode::TargetHeld,
+        ExitCode::Precondition,
+        ExitCode::WaitingForApproval,
+        ExitCode::Interrupted,
+    ];
+
+    /// By its number.
+    #[must_use]
+    pub fn from_number(number: u8) -> Option<ExitCode> {
+        ExitCode::ALL.into_iter().find(|code| *code as u8 == number)
+    }
 }
 
 #[cfg(test)]

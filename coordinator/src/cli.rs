@@ -14,7 +14,7 @@ use holdfast_net::{telemetry, tls};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::auth::{Role, Standing};
+use crate::auth::{Grant, Scope, Standing};
 use crate::config::{self, Config};
 use crate::grpc::view::instant;
 use crate::serve::{self, wall};
@@ -61,22 +61,25 @@ enum TokenCommand {
         /// The operator it stands for.
         #[arg(long)]
         name: OperatorName,
-        /// `viewer` or `admin`.
-        #[arg(long)]
-        role: Role,
+        /// A role, and the targets on which it counts: `admin`, `operator:shop@*`. May be repeated.
+        #[arg(long = "role", value_name = "ROLE[:PATTERN]", required = true)]
+        roles: Vec<Grant>,
         /// How long it lives, like `30d`.
         #[arg(long, default_value = "30d")]
         ttl: Millis,
     },
     /// List the tokens, without their secrets.
     List(Configured),
-    /// Take a token back, from the next call on.
+    /// Take a token back: it opens nothing from the next call on, and its live streams end.
     Revoke {
         #[command(flatten)]
         configured: Configured,
         /// The operator it stands for.
-        #[arg(long)]
-        name: OperatorName,
+        #[arg(value_name = "NAME", required_unless_present = "by_option")]
+        name: Option<OperatorName>,
+        /// The same, as an option.
+        #[arg(long = "name", value_name = "NAME", id = "by_option", conflicts_with = "name")]
+        by_option: Option<OperatorName>,
     },
 }
 
@@ -157,11 +160,13 @@ fn check(config: &Config) -> Result<(), Box<Problem>> {
 fn token(command: TokenCommand) -> Result<(), Box<Problem>> {
     let now = wall();
     match command {
-        TokenCommand::Create { configured, name, role, ttl } => {
+        TokenCommand::Create { configured, name, roles, ttl } => {
             let config = load(&configured)?;
             serve::make_folder(&config.data_dir).map_err(|error| fault(Code::Config, error.to_string()))?;
-            let secret = tokens::create(&config.store(), &name, role, ttl, now).map_err(|error| told(&error))?;
-            let _nobody_reads = writeln!(io::stderr(), "{role} token of {name} for {ttl}; it is shown only this once:");
+            let secret = tokens::create(&config.store(), &name, &roles, ttl, now).map_err(|error| told(&error))?;
+            let scope = Scope::new(roles);
+            let _nobody_reads =
+                writeln!(io::stderr(), "token of {name} ({scope}) for {ttl}; it is shown only this once:");
             say(secret.reveal())
         }
         TokenCommand::List(configured) => {
@@ -173,11 +178,12 @@ fn token(command: TokenCommand) -> Result<(), Box<Problem>> {
                     Standing::Expired => format!("expired {}", instant(token.expires_at)),
                     Standing::Revoked => "revoked".to_owned(),
                 };
-                say(&format!("{}\t{}\t{standing}", token.name, token.role))?;
+                say(&format!("{}\t{}\t{standing}", token.name, token.scope))?;
             }
             Ok(())
         }
-        TokenCommand::Revoke { configured, name } => {
+        TokenCommand::Revoke { configured, name, by_option } => {
+            let name = name.or(by_option).expect("one of the two is required");
             let store = load(&configured)?.store();
             tokens::must_exist(&store).map_err(|error| told(&error))?;
             tokens::revoke(&store, &name, now).map_err(|error| told(&error))?;
@@ -188,9 +194,9 @@ fn token(command: TokenCommand) -> Result<(), Box<Problem>> {
 
 fn told(error: &tokens::Error) -> Box<Problem> {
     let code = match error {
-        tokens::Error::NoStore { .. } | tokens::Error::Exists(_) | tokens::Error::NotFound(_) | tokens::Error::Life => {
-            Code::Config
-        }
+        tokens::Error::Exists(_) => Code::TokenExists,
+        tokens::Error::NotFound(_) => Code::TokenNotFound,
+        tokens::Error::NoStore { .. } | tokens::Error::Life | tokens::Error::Grants => Code::Config,
         tokens::Error::Store(_) | tokens::Error::Row(_) => Code::StoreFailed,
         tokens::Error::NoRandomness(_) => Code::Internal,
     };
@@ -247,6 +253,11 @@ mod tests {
     fn a_token_needs_a_role_that_exists_and_a_name_that_is_one() {
         let parse = |words: &[&str]| Line::try_parse_from(words).is_ok();
         assert!(parse(&["x", "token", "create", "--name", "anna", "--role", "admin", "--ttl", "30d"]));
+        assert!(parse(&["x", "token", "create", "--name", "a", "--role", "viewer", "--role", "operator:shop@*"]));
+        assert!(!parse(&["x", "token", "create", "--name", "anna"]));
+        assert!(!parse(&["x", "token", "create", "--name", "anna", "--role", "admin:"]));
+        assert!(parse(&["x", "token", "revoke", "anna"]) && parse(&["x", "token", "revoke", "--name", "anna"]));
+        assert!(!parse(&["x", "token", "revoke"]) && !parse(&["x", "token", "revoke", "a", "--name", "b"]));
         assert!(!parse(&["x", "token", "create", "--name", "anna", "--role", "root"]));
         assert!(!parse(&["x", "token", "create", "--name", "a b", "--role", "admin"]));
         assert!(!parse(&["x", "token", "create", "--name", "anna", "--role", "admin", "--ttl", "never"]));

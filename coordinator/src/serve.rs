@@ -42,7 +42,7 @@ use tonic_health::server::{HealthReporter, HealthService};
 use uuid::Uuid;
 
 use crate::archives::{self, Archives};
-use crate::auth::Guard;
+use crate::auth::{Guard, Refusals};
 use crate::config::Config;
 use crate::driver::thread::{self, SystemClock};
 use crate::driver::{self, Clock, Driver, Moment, Settings};
@@ -108,7 +108,7 @@ pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Resul
 
     let limits = wire::Limits::default();
     let tokens = Arc::new(StoredTokens::new(shared.reader.clone()));
-    let gate = Guard::new(routes(&shared, &reporter)?, tokens, shared.clock);
+    let gate = Guard::new(routes(&shared, &reporter)?, tokens, Arc::new(shared.driver.clone()), shared.clock);
     let gate = Measured::new(gate, metrics);
     let stop = shutdown.clone();
     let serving =
@@ -321,6 +321,12 @@ fn routes(shared: &Shared, health: &HealthReporter) -> anyhow::Result<Routes> {
 async fn set_health(health: &HealthReporter, status: ServingStatus) {
     for service in SERVICES {
         health.set_service_status(service, status).await;
+    }
+}
+
+impl Refusals for driver::Handle {
+    fn keep(&self, who: String, what: String, why: String) {
+        self.refused(who, what, why);
     }
 }
 

@@ -8,8 +8,9 @@ use holdfast_common::id::{OperatorName, StoreId};
 use holdfast_common::time::{Millis, Wall};
 use uuid::Uuid;
 
+use crate::auth::scope::MAX_GRANTS;
 use crate::auth::secret::NoRandomness;
-use crate::auth::{Hash, Role, Secret, Token, Tokens};
+use crate::auth::{Grant, Hash, Scope, Secret, Token, Tokens};
 use crate::store::sqlite::SqliteStore;
 use crate::store::{self, Digest, Reader, Store, TokenRow, Transaction};
 
@@ -47,10 +48,51 @@ impl Tokens for StoredTokens {
 }
 
 /// A row as a token. A row without an end has ended: every token must have one.
-fn token(row: &TokenRow) -> Result<Token, String> {
-    let role = row.role.parse::<Role>().map_err(|error| format!("the role of token {}: {error}", row.name))?;
+pub fn token(row: &TokenRow) -> Result<Token, String> {
+    let grant =
+        |text: &String| text.parse::<Grant>().map_err(|error| format!("a grant of token {}: {error}", row.name));
+    let grants = row.grants.iter().map(grant).collect::<Result<_, _>>()?;
     let expires_at = row.expires_at.unwrap_or(REVOKED);
-    Ok(Token { name: row.name.clone(), role, expires_at, revoked: expires_at == REVOKED })
+    Ok(Token {
+        name: row.name.clone(),
+        scope: Scope::new(grants),
+        expires_at,
+        revoked: expires_at == REVOKED,
+        created_at: row.created_at,
+        created_by: row.created_by.clone(),
+    })
+}
+
+/// The row of a token that was taken back.
+#[must_use]
+pub fn revoked(row: TokenRow) -> TokenRow {
+    TokenRow { expires_at: Some(REVOKED), ..row }
+}
+
+/// A new token: its secret, which is nowhere else and is to be shown once, and what is kept of it.
+pub fn draw(
+    name: &OperatorName,
+    grants: &[Grant],
+    life: Millis,
+    now: Wall,
+    by: Option<&OperatorName>,
+) -> Result<(Secret, TokenRow), Error> {
+    if life < Millis::from_secs(1) || life > LONGEST_LIFE {
+        return Err(Error::Life);
+    }
+    if grants.is_empty() || grants.len() > MAX_GRANTS {
+        return Err(Error::Grants);
+    }
+    let secret = Secret::generate()?;
+    let row = TokenRow {
+        hash: Digest(secret.hash().0),
+        name: name.clone(),
+        grants: grants.iter().map(ToString::to_string).collect(),
+        expires_at: Some(Wall(now.0.saturating_add_unsigned(life.0.saturating_mul(1000)))),
+        created_at: Some(now),
+        created_by: by.cloned(),
+    };
+    Ok((secret, row))
 }
 
 /// Why a token could not be made, listed or taken back.
@@ -77,29 +119,22 @@ pub enum Error {
     /// Too short or too long a life.
     #[error("a token lives at least a second and at most {LONGEST_LIFE}")]
     Life,
+    /// None, or too many.
+    #[error("a token has 1 to {MAX_GRANTS} grants")]
+    Grants,
     /// A row that can't be read.
     #[error("{0}")]
     Row(String),
 }
 
 /// Makes a token for an operator. The secret is nowhere else: it is to be shown once.
-pub fn create(path: &Path, name: &OperatorName, role: Role, life: Millis, now: Wall) -> Result<Secret, Error> {
-    if life < Millis::from_secs(1) || life > LONGEST_LIFE {
-        return Err(Error::Life);
-    }
+pub fn create(path: &Path, name: &OperatorName, grants: &[Grant], life: Millis, now: Wall) -> Result<Secret, Error> {
+    let (secret, row) = draw(name, grants, life, now, None)?;
     let mut store = open(path, now)?;
     let taken = store.reader().tokens()?.iter().any(|row| row.name == *name && row.expires_at > Some(now));
     if taken {
         return Err(Error::Exists(name.clone()));
     }
-    let secret = Secret::generate()?;
-    let expires_at = Wall(now.0.saturating_add_unsigned(life.0 * 1000));
-    let row = TokenRow {
-        hash: Digest(secret.hash().0),
-        name: name.clone(),
-        role: role.name().to_owned(),
-        expires_at: Some(expires_at),
-    };
     put(&mut store, &row)?;
     Ok(secret)
 }
@@ -115,7 +150,7 @@ pub fn revoke(path: &Path, name: &OperatorName, now: Wall) -> Result<(), Error> 
     let mut store = open(path, now)?;
     let found = store.reader().tokens()?.into_iter().find(|row| row.name == *name);
     let row = found.ok_or_else(|| Error::NotFound(name.clone()))?;
-    put(&mut store, &TokenRow { expires_at: Some(REVOKED), ..row })
+    put(&mut store, &revoked(row))
 }
 
 fn put(store: &mut SqliteStore, row: &TokenRow) -> Result<(), Error> {

@@ -13,7 +13,7 @@ pub struct Args {}
 
 pub(super) async fn run(_: &Args, context: &mut Context) -> Outcome {
     let answer = context.client().await?.agents().await?;
-    let whole = holdfast_proto::json::to_json("ListAgentsResponse", &answer);
+    let whole = crate::output::answer("ListAgentsResponse", &answer);
     context.printer.listing(&Listing {
         items: items(&whole, "agents"),
         whole,

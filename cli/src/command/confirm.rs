@@ -15,38 +15,77 @@ use crate::output::Tone;
 /// Longest line that is read from a person, in bytes.
 const MAX_LINE: u64 = 64 * 1024;
 
-/// Says what will follow, and gets the target's name. `reason` is the option that is needed beside it.
+/// What was given by options, and how the reason's option is called.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Given<'a> {
+    /// The target's name, by `--confirm`.
+    pub(super) name: Option<&'a str>,
+    /// The reason, by its option.
+    pub(super) reason: Option<&'a str>,
+    /// Like `--reason`.
+    pub(super) option: &'a str,
+}
+
+/// Says what will follow, and gets the target's name.
+///
+/// What is missing and can't be asked for is refused first: nobody is warned of what does not happen.
 pub(super) fn name(
-    given: Option<&str>,
+    given: Given<'_>,
     target: &str,
     consequences: &[String],
-    reason: &str,
     context: &mut Context,
 ) -> Result<String, Failure> {
+    possible(given, target, context)?;
+    let target = one_line(target);
     for line in consequences {
         let line = Tone::Strong.paint(&one_line(line), context.printer.talk_terminal());
         context.printer.talk(&line)?;
     }
-    let target = one_line(target);
-    let typed = match given {
-        Some(given) => given.to_owned(),
-        None if context.surroundings.interactive => {
-            ask(&format!("type the target's name to go on ({target}): "), context)?
-        }
-        None => String::new(),
+    let typed = match given.name {
+        Some(name) => name.to_owned(),
+        None => ask(&format!("type the target's name to go on ({target}): "), context)?,
     };
-    if typed == target {
-        return Ok(typed);
+    if typed == target { Ok(typed) } else { Err(not_confirmed(&typed, &target, given.option)) }
+}
+
+/// Refuses what can't be confirmed, whoever is asked.
+pub(super) fn possible(given: Given<'_>, target: &str, context: &Context) -> Result<(), Failure> {
+    let target = one_line(target);
+    let asks = context.surroundings.interactive;
+    match given.name {
+        Some(name) if name != target => return Err(not_confirmed(name, &target, given.option)),
+        None if !asks => return Err(not_confirmed("", &target, given.option)),
+        Some(_) | None => {}
     }
-    let title = match typed.as_str() {
+    if !asks && given.reason.is_none_or(|reason| reason.trim().is_empty()) {
+        return Err(no_reason(given.option));
+    }
+    Ok(())
+}
+
+fn not_confirmed(typed: &str, target: &str, option: &str) -> Failure {
+    let title = match typed {
         "" => format!("this is severe, and the target's name was not given: {target}"),
         typed => format!("this is severe, and {typed:?} is not the target's name: {target}"),
     };
-    Err(Problem::new(Code::NotConfirmed, title)
+    Problem::new(Code::NotConfirmed, title)
         .so("nothing was sent, and nothing was changed")
-        .next(format!("--confirm {target} {reason} TEXT, after reading what follows from it"))
-        .with("target", &target)
-        .into())
+        .next(format!("--confirm {target} {option} TEXT, after reading what follows from it"))
+        .with("target", target)
+        .into()
+}
+
+fn no_reason(option: &str) -> Failure {
+    Problem::new(Code::ReasonMissing, "this is recorded for ever and needs a reason")
+        .so("nothing was sent, and nothing was changed")
+        .next(format!("{option} TEXT"))
+        .into()
+}
+
+/// Whether the person says yes. Anything else is no.
+pub(super) fn yes(question: &str, context: &mut Context) -> Result<bool, Failure> {
+    let answer = ask(question, context)?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
 /// A reason that says something.
@@ -64,10 +103,7 @@ pub(super) fn reason(
     if !reason.trim().is_empty() {
         return Ok(reason);
     }
-    Err(Problem::new(Code::ReasonMissing, "this is recorded for ever and needs a reason")
-        .so("nothing was sent, and nothing was changed")
-        .next(format!("{option} TEXT"))
-        .into())
+    Err(no_reason(option))
 }
 
 fn ask(question: &str, context: &mut Context) -> Result<String, Failure> {
@@ -101,8 +137,10 @@ mod tests {
 
     #[test]
     fn only_the_exact_name_confirms_whether_typed_or_given() {
-        let confirm =
-            |given, typed, interactive| name(given, "shop@prod", &[], "--reason", &mut context(typed, interactive));
+        let confirm = |given, typed, interactive| {
+            let given = Given { name: given, reason: Some("seen"), option: "--reason" };
+            name(given, "shop@prod", &[], &mut context(typed, interactive))
+        };
         assert_eq!(confirm(Some("shop@prod"), "", false).expect("given"), "shop@prod");
         assert_eq!(confirm(None, "shop@prod\n", true).expect("typed"), "shop@prod");
         for (given, typed, interactive) in [
@@ -117,6 +155,43 @@ mod tests {
             let failure = confirm(given, typed, interactive).expect_err("not confirmed");
             assert_eq!(code(&failure), Some(Code::NotConfirmed), "{given:?} {typed:?}");
             assert_eq!(failure.exit(), ExitCode::Usage);
+        }
+    }
+
+    #[test]
+    fn nobody_is_warned_of_what_is_refused_at_once() {
+        let told = Told::default();
+        let printer = Printer::over(Format::Table, Terminal::PLAIN, Terminal::PLAIN, std::io::sink(), told.clone());
+        let mut context = Context { printer: printer.boxed(), ..context("", false) };
+        let consequences = ["it can't be taken back".to_owned()];
+        for (given, reason) in [(None, Some("seen")), (Some("shop"), Some("seen")), (Some("shop@prod"), None)] {
+            let given = Given { name: given, reason, option: "--reason" };
+            name(given, "shop@prod", &consequences, &mut context).expect_err("refused");
+        }
+        assert_eq!(told.text(), "");
+        let given = Given { name: Some("shop@prod"), reason: Some("seen"), option: "--reason" };
+        name(given, "shop@prod", &consequences, &mut context).expect("confirmed");
+        assert_eq!(told.text(), "it can't be taken back\n");
+    }
+
+    /// What was written, to be looked at while it is still written to.
+    #[derive(Clone, Default)]
+    struct Told(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+
+    impl Told {
+        fn text(&self) -> String {
+            String::from_utf8(self.0.lock().expect("no panic").clone()).expect("text")
+        }
+    }
+
+    impl std::io::Write for Told {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().expect("no panic").extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
         }
     }
 

@@ -96,7 +96,7 @@ async fn send(uploads: Vec<Upload>, client: &Client, printer: &mut BoxedPrinter)
         let told = |there: u64| {
             // A number of bytes, as the coordinator has them; where nobody sees it, nothing is lost.
             let line = format!("uploading {name}: {} of {}", size::bytes(there), size::bytes(size));
-            let _nobody_sees_it = printer.passing(&line);
+            let _nobody_sees_it = printer.passing(std::slice::from_ref(&line));
         };
         let was_there = client.upload(&mut upload, told).await?;
         printer.clear()?;

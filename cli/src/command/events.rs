@@ -53,6 +53,6 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
 fn print(teller: &mut Teller, event: &holdfast_proto::v1::Event, context: &mut Context) -> Result<(), Failure> {
     let canvas = context.canvas();
     let text = format!("{:>5}  {}", event.sequence, teller.line(event, canvas.now, canvas.terminal));
-    let whole = holdfast_proto::json::to_json("Event", event);
+    let whole = crate::output::answer("Event", event);
     Ok(context.printer.streamed(&Record { whole, name: event.sequence.to_string(), text })?)
 }

@@ -16,7 +16,7 @@ pub struct Args {
 
 pub(super) async fn run(args: &Args, context: &mut Context) -> Outcome {
     let answer = context.client().await?.evidence(&args.deployment).await?;
-    let whole = holdfast_proto::json::to_json("ListEvidenceResponse", &answer);
+    let whole = crate::output::answer("ListEvidenceResponse", &answer);
     context.printer.listing(&Listing {
         items: items(&whole, "evidence"),
         whole,

@@ -1,7 +1,7 @@
-//! `holdfast explain [CODE|STATE]`: never asks a coordinator.
+//! `holdfast explain [WORD]`: never asks a coordinator.
 
 use holdfast_common::code::{Code, ExitCode};
-use holdfast_common::explain::{Explanation, explain, explain_state, state_words};
+use holdfast_common::explain::{Explanation, explain, explain_exit, explain_state, words};
 use holdfast_common::problem::Problem;
 use holdfast_common::text::{bounded, one_line};
 use serde_json::{Value, json};
@@ -12,8 +12,9 @@ use crate::output::{Listing, Record, Table, Terminal, Tone};
 /// What it takes.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A code like HF-2031, or a state like `uncertain`; without one, all codes are listed
-    #[arg(value_name = "CODE|STATE", num_args = 0..)]
+    /// A code like HF-2031, an exit code like `exit 12`, or a word: a state, a reason, a decision, a role. Without one,
+    /// everything that is explained is listed
+    #[arg(value_name = "CODE|WORD", num_args = 0..)]
     pub word: Vec<String>,
 }
 
@@ -23,13 +24,29 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Outcome {
         return Ok(ExitCode::Done);
     }
     let word = args.word.join(" ");
-    let record = match (Code::parse(&word.to_uppercase()), explain_state(&word)) {
-        (Some(code), _) => of_code(code, context.printer.terminal()),
-        (None, Some(explanation)) => of_state(&word, explanation, context.printer.terminal()),
-        (None, None) => return Err(unknown(&word).into()),
+    let terminal = context.printer.terminal();
+    let record = match (Code::parse(&word.to_uppercase()), exit(&word), explain_state(&word)) {
+        (Some(code), _, _) => of_code(code, terminal),
+        (None, Some(exit), _) => of_exit(exit, terminal),
+        (None, None, Some(explanation)) => of_state(&word, explanation, terminal),
+        (None, None, None) => return Err(unknown(&word).into()),
     };
     context.printer.record(&record)?;
     Ok(ExitCode::Done)
+}
+
+/// `exit 12`, `exit-12` or just `12`.
+fn exit(word: &str) -> Option<ExitCode> {
+    let number = word.trim().strip_prefix("exit").unwrap_or(word).trim_start_matches([' ', '-', '_']);
+    ExitCode::from_number(number.parse().ok()?)
+}
+
+fn of_exit(exit: ExitCode, terminal: &Terminal) -> Record {
+    let explanation = explain_exit(exit);
+    let name = format!("exit {}", exit as u8);
+    let mut whole = as_json(explanation);
+    whole["exit"] = json!(exit as u8);
+    Record { whole, text: text(&Tone::Strong.paint(&name, terminal), explanation), name }
 }
 
 fn of_code(code: Code, terminal: &Terminal) -> Record {
@@ -59,24 +76,39 @@ fn text(head: &str, explanation: Explanation) -> String {
     format!("{head}\n  what        {what}\n  still true  {still_true}\n  next        {next}\n")
 }
 
+/// Codes, exit codes and words, each with the first sentence of what it means.
 fn all() -> Listing {
-    let mut table = Table::new(&["code", "exit", "title"]);
+    let mut table = Table::new(&["kind", "word", "meaning"]);
+    let mut items = Vec::new();
+    let mut names = Vec::new();
+    let mut add = |kind: &str, word: String, meaning: &str, more: Value| {
+        table.row([kind.to_owned(), word.clone(), meaning.to_owned()]);
+        let mut item = json!({ "kind": kind, "word": word, "meaning": meaning });
+        if let (Some(item), Value::Object(more)) = (item.as_object_mut(), more) {
+            item.extend(more);
+        }
+        items.push(item);
+        names.push(word);
+    };
     for code in Code::ALL {
-        table.row([code.to_string(), (code.exit() as u8).to_string(), code.title().to_owned()]);
+        add("code", code.to_string(), code.title(), json!({ "exit": code.exit() as u8 }));
     }
-    let items: Vec<Value> = Code::ALL
-        .iter()
-        .map(|code| json!({ "code": code.to_string(), "exit": code.exit() as u8, "title": code.title() }))
-        .collect();
-    let names = Code::ALL.iter().map(ToString::to_string).collect();
-    Listing { whole: json!({ "codes": items }), items, names, table, nothing: "no codes" }
+    for exit in ExitCode::ALL {
+        add("exit", format!("exit {}", exit as u8), first_sentence(explain_exit(exit).what), json!({}));
+    }
+    for (kind, word, explanation) in words() {
+        add(kind.words(), word.replace('_', " "), first_sentence(explanation.what), json!({}));
+    }
+    Listing { whole: json!({ "explained": items }), items, names, table, nothing: "nothing is explained" }
+}
+
+fn first_sentence(text: &str) -> &str {
+    text.split_once(". ").map_or(text, |(first, _)| first).trim_end_matches('.')
 }
 
 fn unknown(word: &str) -> Problem {
-    let states: Vec<&str> = state_words().collect();
-    Problem::new(Code::InvalidValue, format!("{:?} is neither a code nor a state", bounded(word, 100)))
-        .known(format!("states: {}", states.join(", ")))
-        .next("holdfast explain lists all codes")
+    Problem::new(Code::InvalidValue, format!("{:?} is neither a code nor a word that is explained", bounded(word, 100)))
+        .next("holdfast explain lists everything that is explained")
 }
 
 #[cfg(test)]
@@ -92,6 +124,26 @@ mod tests {
         assert_eq!(record.whole["exit"], 15);
         let state = explain_state("uncertain").expect("a state");
         assert!(of_state("Uncertain", state, &Terminal::PLAIN).text.starts_with("uncertain\n  what "));
-        assert_eq!(all().names.len(), Code::ALL.len());
+    }
+
+    #[test]
+    fn exit_codes_are_explained_by_number() {
+        for word in ["exit 12", "exit-12", "12"] {
+            assert_eq!(exit(word), Some(ExitCode::NeedsDecision), "{word}");
+        }
+        for word in ["exit 42", "exit", "uncertain", "2031"] {
+            assert_eq!(exit(word), None, "{word}");
+        }
+        assert!(of_exit(ExitCode::NoAnswer, &Terminal::PLAIN).text.starts_with("exit 5\n  what "));
+    }
+
+    #[test]
+    fn whatever_is_listed_is_explained() {
+        let listed = all().names;
+        assert!(listed.len() > 150, "{}", listed.len());
+        for word in listed {
+            let known = Code::parse(&word).is_some() || exit(&word).is_some() || explain_state(&word).is_some();
+            assert!(known, "{word}");
+        }
     }
 }

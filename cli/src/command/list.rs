@@ -64,7 +64,7 @@ pub(super) async fn print(
 ) -> Outcome {
     let client = context.client().await?;
     let answer = client.deployments(target, states, limit).await?;
-    let whole = holdfast_proto::json::to_json("ListDeploymentsResponse", &answer);
+    let whole = crate::output::answer("ListDeploymentsResponse", &answer);
     context.printer.listing(&Listing {
         items: items(&whole, "deployments"),
         whole,

@@ -6,17 +6,22 @@
 pub mod agents;
 pub mod cancel;
 pub mod check;
+pub mod completion;
+pub mod contexts;
 pub mod deploy;
 pub mod events;
 pub mod evidence;
 pub mod explain;
 pub mod list;
+pub mod login;
 pub mod logs;
+pub mod man;
 pub mod plan;
 pub mod reconcile;
 pub mod show;
 pub mod target;
 pub mod targets;
+pub mod token;
 pub mod version;
 pub mod wait;
 pub mod watch;
@@ -24,6 +29,7 @@ pub mod whoami;
 
 mod confirm;
 mod file;
+mod hidden;
 mod several;
 mod watching;
 
@@ -91,9 +97,14 @@ async fn dispatch(command: Command, output: &Options, context: &mut Context) -> 
         Command::Targets(args) => targets::run(&args, context).await,
         Command::Target { command } => target::run(command, context).await,
         Command::Agents(args) => agents::run(&args, context).await,
+        Command::Login(args) => login::run(args, context).await,
+        Command::Context { command } => contexts::run(command, context),
+        Command::Token { command } => token::run(command, context).await,
         Command::Whoami(args) => whoami::run(&args, context).await,
         Command::Explain(args) => explain::run(&args, context),
         Command::Dev(args) => dev::run(&args, output).await.map_err(Failure::Unexpected),
+        Command::Completion(args) => completion::run(&args, context),
+        Command::Man(args) => man::run(&args, context),
         Command::Version(args) => version::run(&args, context),
     }
 }
@@ -127,7 +138,7 @@ impl Context {
 
 /// An answer of the API with its name and text.
 fn record<M: prost::Message>(kind: &str, message: &M, name: String, text: String) -> Record {
-    Record { whole: holdfast_proto::json::to_json(kind, message), name, text }
+    Record { whole: crate::output::answer(kind, message), name, text }
 }
 
 /// `shop@prod#12`, or the identity where no label was told.

@@ -1,6 +1,7 @@
 //! `holdfast deploy --target GLOB`: one deployment for each target that fits, watched together.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use holdfast_common::code::{Code, ExitCode};
@@ -13,13 +14,16 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::watching::{TICK, interrupted, passed};
+use super::watching::{interrupted, passed};
 use super::{Context, Outcome, file, label};
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::outcome::Rest;
 use crate::output::Listing;
 use crate::view;
+
+/// How often all of them are looked at.
+const TICK: Duration = Duration::from_secs(1);
 
 /// What is asked for, for each target that fits.
 pub(super) struct Asked<'a> {

@@ -112,7 +112,7 @@ fn print(target: &v1::Target, context: &mut Context) -> Result<(), Failure> {
 
 async fn inspect(name: &str, context: &mut Context) -> Outcome {
     let answer = context.client().await?.inspect_target(name, READING).await?;
-    let whole = holdfast_proto::json::to_json("InspectTargetResponse", &answer);
+    let whole = crate::output::answer("InspectTargetResponse", &answer);
     context.printer.listing(&Listing {
         items: items(&whole, "readings"),
         whole,

@@ -13,7 +13,7 @@ pub struct Args {}
 
 pub(super) async fn run(_: &Args, context: &mut Context) -> Outcome {
     let answer = context.client().await?.targets().await?;
-    let whole = holdfast_proto::json::to_json("ListTargetsResponse", &answer);
+    let whole = crate::output::answer("ListTargetsResponse", &answer);
     context.printer.listing(&Listing {
         items: items(&whole, "targets"),
         whole,

@@ -17,11 +17,11 @@ use crate::failure::Failure;
 use crate::follow::{Follower, News, Teller};
 use crate::outcome::{Goal, Rest};
 use crate::output::{Format, Record};
-use crate::view::{self, Pulse};
+use crate::view::{self, Progress};
 
-pub(super) const TICK: Duration = Duration::from_secs(1);
-/// Ticks between two looks at the deployment, for the line that tells whether anybody is heard.
-const LOOK_EVERY: usize = 2;
+const TICK: Duration = Duration::from_millis(250);
+/// Ticks between two looks at the deployment, for the lines that tell whether anybody is heard.
+const LOOK_EVERY: usize = 8;
 
 /// What is told on the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,8 +156,10 @@ impl Follow {
         match news {
             News::Event(event) => {
                 self.tell(&event, context)?;
+                self.draw(context)?;
                 let moved = Rest::of(event.state_after).is_ok_and(|rest| rest.is_some());
-                Ok(self.caught_up && (moved || self.watching.voice == Voice::Stages))
+                let shown = context.printer.talk_terminal().interactive && self.watching.voice == Voice::Events;
+                Ok(self.caught_up && (moved || shown || self.watching.voice == Voice::Stages))
             }
             News::CaughtUp => {
                 self.caught_up = true;
@@ -186,21 +188,29 @@ impl Follow {
         }
     }
 
-    /// Draws the passing line. Whether the deployment is to be looked at.
+    /// Draws the next frame. Whether the deployment is to be looked at.
     fn tick(&mut self, context: &mut Context) -> Result<bool, Failure> {
-        let drawn = context.printer.talk_terminal().interactive && self.watching.voice != Voice::Silent;
-        if !drawn || !self.caught_up && self.lost.is_none() {
+        if !self.caught_up && self.lost.is_none() {
             return Ok(false);
         }
         self.turn += 1;
-        let pulse = Pulse {
+        self.draw(context)?;
+        let drawn = context.printer.talk_terminal().interactive && self.watching.voice != Voice::Silent;
+        // Off a terminal there are no lines to keep true; events tell when to look.
+        Ok(drawn && self.lost.is_none() && self.turn.is_multiple_of(LOOK_EVERY))
+    }
+
+    fn draw(&self, context: &mut Context) -> Result<(), Failure> {
+        if !context.printer.talk_terminal().interactive || self.watching.voice == Voice::Silent {
+            return Ok(());
+        }
+        let progress = Progress {
             told: self.told.as_ref().map(|(deployment, at)| (deployment.clone(), at.elapsed())),
             lost: self.lost.map(|since| since.elapsed()),
             turn: self.turn,
         };
-        let line = pulse.line(context.printer.talk_terminal());
-        context.printer.passing(&line)?;
-        Ok(self.lost.is_none() && self.turn.is_multiple_of(LOOK_EVERY))
+        let lines = progress.lines(context.talk_canvas());
+        Ok(context.printer.passing(&lines)?)
     }
 
     /// Asks where the deployment stands. Past events are no answer: what was uncertain may be decided since.
@@ -257,7 +267,7 @@ fn tell_event(teller: &mut Teller, event: &v1::Event, context: &mut Context) -> 
             let canvas = context.canvas();
             let text = teller.line(event, canvas.now, canvas.terminal);
             let answer = v1::WatchEventsResponse { event: Some(event.clone()) };
-            let whole = holdfast_proto::json::to_json("WatchEventsResponse", &answer);
+            let whole = crate::output::answer("WatchEventsResponse", &answer);
             Ok(context.printer.streamed(&Record { whole, name: event.sequence.to_string(), text })?)
         }
         Format::Json | Format::Name => {
@@ -283,7 +293,7 @@ fn tell_stages(deployment: &v1::Deployment, told: usize, context: &mut Context) 
 /// The answer at the end: for people what is known and what is not, for programs the deployment.
 pub(super) fn conclude(deployment: &v1::Deployment, context: &mut Context) -> Result<(), Failure> {
     let text = format!("\n{}", view::summary(deployment, context.canvas()));
-    let whole = holdfast_proto::json::to_json("Deployment", deployment);
+    let whole = crate::output::answer("Deployment", deployment);
     let whole = if context.printer.format() == Format::Jsonl { json!({ "deployment": whole }) } else { whole };
     Ok(context.printer.record(&Record { whole, name: one_line(&label(deployment)), text })?)
 }

@@ -4,7 +4,7 @@ use holdfast_common::code::ExitCode;
 use holdfast_common::text::one_line;
 
 use super::{Context, Outcome, record};
-use crate::view::{stamp, word};
+use crate::view::{self, stamp};
 
 /// What it takes.
 #[derive(Debug, clap::Args)]
@@ -17,9 +17,9 @@ pub(super) async fn run(_: &Args, context: &mut Context) -> Outcome {
         .map_or_else(|| "its token has no known end".to_owned(), |at| format!("its token ends {at}"));
     let position = me.position.clone().unwrap_or_default();
     let text = format!(
-        "{} ({}), {until}\ncoordinator {}, store {}, epoch {}, commit {}\n",
+        "{} ({}); {until}\ncoordinator {}, store {}, epoch {}, commit {}\n",
         one_line(&me.operator),
-        word::role(me.role),
+        view::grants(&me.grants),
         one_line(&me.coordinator_version),
         one_line(&position.store),
         position.epoch,

@@ -2,13 +2,13 @@ use std::path::PathBuf;
 
 /// Run a whole Holdfast on this machine: a coordinator and two agents, to try things out and to break them
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
     /// What to do to one that runs already.
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// Folder for everything; it is kept and can be used again. Without it a temporary one is made and removed
-    #[arg(long, value_name = "DIR")]
+    /// Folder for everything; it is kept and can be used again. Without it a temporary one is made and removed. With a
+    /// command: the folder of the dev that is meant, where several run
+    #[arg(long, global = true, value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// Play the first five minutes, checking every statement; exits 1 at the first that is not true
     #[arg(long)]
@@ -30,7 +30,15 @@ pub enum Command {
     /// Cut an agent's line to the coordinator
     Cut(Cut),
     /// Make an agent's line whole again
-    Heal(Heal),
+    Heal(Agent),
+    /// Make an agent's process stand still; its connections stay open, and nobody is told
+    Pause(Agent),
+    /// Let a paused agent go on
+    Resume(Agent),
+    /// Kill an agent's process at once; what it began goes on without it
+    Kill(Agent),
+    /// Start an agent again that was killed or has ended
+    Start(Agent),
 }
 
 /// Which line to cut, and how.
@@ -41,19 +49,24 @@ pub struct Cut {
     /// As a pulled cable does: what is sent vanishes, and neither end is told
     #[arg(long)]
     pub silent: bool,
-    /// Folder of the dev that is meant, where several run
-    #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
 }
 
-/// Which line to heal.
+/// Which agent.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Heal {
+pub struct Agent {
     /// The agent, like web-01
     pub agent: String,
-    /// Folder of the dev that is meant, where several run
-    #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
+}
+
+impl Args {
+    /// What clap can't say: the options of starting one don't go with a command to a running one.
+    pub fn check(&self) -> Result<(), clap::Error> {
+        if self.command.is_some() && (self.tour || self.exit || self.port != 0 || self.without_cut) {
+            let text = "--tour, --exit and --port start a dev; they don't go with a command to one that runs\n";
+            return Err(clap::Error::raw(clap::error::ErrorKind::ArgumentConflict, text));
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -69,14 +82,26 @@ mod tests {
     }
 
     fn parsed(arguments: &[&str]) -> Option<Args> {
-        Cli::try_parse_from([&["dev"], arguments].concat()).ok().map(|cli| cli.dev)
+        Cli::try_parse_from([&["dev"], arguments].concat()).ok().map(|cli| cli.dev).filter(|dev| dev.check().is_ok())
     }
 
     #[test]
     fn running_one_and_breaking_one_are_told_apart() {
         assert!(parsed(&["--tour", "--exit"]).is_some_and(|args| args.tour && args.exit && args.command.is_none()));
         let cut = parsed(&["cut", "web-01", "--silent"]).and_then(|args| args.command);
-        assert!(matches!(cut, Some(Command::Cut(Cut { agent, silent: true, data: None })) if agent == "web-01"));
+        assert!(matches!(cut, Some(Command::Cut(Cut { agent, silent: true })) if agent == "web-01"));
+        for line in [
+            &["--data", "A", "cut", "web-01"][..],
+            &["cut", "--data", "A", "web-01"],
+            &["pause", "web-01", "--data", "A"],
+        ] {
+            let args = parsed(line).unwrap_or_else(|| panic!("{line:?}"));
+            assert_eq!(args.data.as_deref(), Some(std::path::Path::new("A")), "{line:?}");
+        }
+        for command in ["pause", "resume", "kill", "start"] {
+            assert!(parsed(&[command, "web-01"]).is_some() && parsed(&[command]).is_none(), "{command}");
+        }
+        assert!(parsed(&["--port", "1", "cut", "web-01"]).is_none());
         assert!(parsed(&["heal", "web-01"]).is_some());
         assert!(parsed(&["--tour", "cut", "web-01"]).is_none());
         assert!(parsed(&["--without-cut"]).is_none());

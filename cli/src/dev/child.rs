@@ -96,9 +96,20 @@ impl Child {
         async move { ended.wait_for(Option::is_some).await.ok().and_then(|status| *status) }
     }
 
-    /// Asks it to end and waits, then ends it.
+    /// It stands still from now on.
+    pub(super) fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// It goes on.
+    pub(super) fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    /// Asks it to end and waits, then ends it. One that was paused hears it too.
     pub(super) async fn stop(&self, patience: Duration) {
         self.signal(Signal::TERM);
+        self.resume();
         if tokio::time::timeout(patience, self.ended()).await.is_err() {
             self.kill().await;
         }

@@ -31,6 +31,14 @@ pub(super) enum Request {
     Silence { agent: String },
     /// End either.
     Heal { agent: String },
+    /// Stop the agent's process where it stands.
+    Pause { agent: String },
+    /// Let it go on.
+    Resume { agent: String },
+    /// Kill the agent's process.
+    Kill { agent: String },
+    /// Start the agent again.
+    Start { agent: String },
 }
 
 /// What it gets.
@@ -180,7 +188,12 @@ mod tests {
         let server = Server::bind(folder).expect("listens");
         tokio::spawn(server.serve(async |request| match request {
             Request::Cut { agent } => Answer::Done { detail: format!("{agent} is cut") },
-            Request::Silence { .. } | Request::Heal { .. } => Answer::Refused { detail: "no".to_owned() },
+            Request::Silence { .. }
+            | Request::Heal { .. }
+            | Request::Pause { .. }
+            | Request::Resume { .. }
+            | Request::Kill { .. }
+            | Request::Start { .. } => Answer::Refused { detail: "no".to_owned() },
         }))
     }
 

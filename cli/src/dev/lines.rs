@@ -50,31 +50,58 @@ impl Lines {
         }
     }
 
-    /// Does what another terminal asks for.
-    pub(super) async fn act(&self, request: &Request) -> Answer {
-        let (Request::Cut { agent } | Request::Silence { agent } | Request::Heal { agent }) = request;
+    /// Does what another terminal asks for, and tells what will be seen of it. `None` for what is about a process.
+    pub(super) async fn act(&self, request: &Request) -> Option<Answer> {
+        let (agent, break_it): (_, Break) = match request {
+            Request::Cut { agent } => (agent, Break::Cut),
+            Request::Silence { agent } => (agent, Break::Silence),
+            Request::Heal { agent } => (agent, Break::Heal),
+            Request::Pause { .. } | Request::Resume { .. } | Request::Kill { .. } | Request::Start { .. } => {
+                return None;
+            }
+        };
         let Some(proxy) = self.proxies.get(agent) else {
-            let known: Vec<&str> = self.proxies.keys().map(String::as_str).collect();
-            return Answer::Refused {
-                detail: format!("there is no agent {agent:?} here; there are {}", known.join(", ")),
-            };
+            return Some(unknown(agent, self.proxies.keys().map(String::as_str)));
         };
-        let detail = match request {
-            Request::Cut { .. } => {
+        let detail = match break_it {
+            Break::Cut => {
                 proxy.cut().await;
-                format!("the line of {agent} is cut: its connections were reset, new ones are refused")
+                format!(
+                    "the line of {agent} is cut: its connections were reset, new ones are refused. `holdfast agents` shows \
+                     it as silent at once; what it runs goes on, and goes uncertain when its lease runs out. \
+                     Back: holdfast dev heal {agent}"
+                )
             }
-            Request::Silence { .. } => {
+            Break::Silence => {
                 proxy.black_hole(Ways::Both);
-                format!("the line of {agent} is silent: what either end sends vanishes, and nobody is told")
+                format!(
+                    "the line of {agent} is silent: what either end sends vanishes, and nobody is told. `holdfast watch` \
+                     freezes into a silence in a few seconds; what it runs goes uncertain when its lease runs out. \
+                     Back: holdfast dev heal {agent}"
+                )
             }
-            Request::Heal { .. } => {
+            Break::Heal => {
                 proxy.heal().await;
-                format!("the line of {agent} is whole again")
+                format!(
+                    "the line of {agent} is whole again: it reports what it did meanwhile. What went uncertain stays so \
+                     until somebody decides: holdfast reconcile list"
+                )
             }
         };
-        Answer::Done { detail }
+        Some(Answer::Done { detail })
     }
+}
+
+enum Break {
+    Cut,
+    Silence,
+    Heal,
+}
+
+/// There is no such agent, but there are others.
+pub(super) fn unknown<'a>(agent: &str, known: impl Iterator<Item = &'a str>) -> Answer {
+    let known: Vec<&str> = known.collect();
+    Answer::Refused { detail: format!("there is no agent {agent:?} here; there are {}", known.join(", ")) }
 }
 
 #[cfg(test)]
@@ -96,16 +123,16 @@ mod tests {
         let dial = || tokio::net::TcpStream::connect(address);
         dial().await.expect("whole at first");
         let agent = || "web-01".to_owned();
-        assert!(matches!(lines.act(&Request::Cut { agent: agent() }).await, Answer::Done { .. }));
+        assert!(matches!(lines.act(&Request::Cut { agent: agent() }).await, Some(Answer::Done { .. })));
         dial().await.expect_err("cut");
-        assert!(matches!(lines.act(&Request::Heal { agent: agent() }).await, Answer::Done { .. }));
+        assert!(matches!(lines.act(&Request::Heal { agent: agent() }).await, Some(Answer::Done { .. })));
         dial().await.expect("healed");
     }
 
     #[tokio::test]
     async fn an_unknown_agent_is_refused_with_those_there_are() {
         let answer = lines().await.act(&Request::Cut { agent: "web-1".to_owned() }).await;
-        let Answer::Refused { detail } = answer else { panic!("{answer:?}") };
+        let Some(Answer::Refused { detail }) = answer else { panic!("{answer:?}") };
         assert_eq!(detail, "there is no agent \"web-1\" here; there are web-01, web-02");
     }
 }

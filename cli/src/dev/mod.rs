@@ -31,7 +31,7 @@ use std::path::Path;
 use holdfast_common::code::ExitCode;
 use holdfast_common::text::one_line;
 
-pub use args::{Args, Command};
+pub use args::{Agent, Args, Command};
 pub use hidden::dispatch;
 
 use crate::output::Options;
@@ -41,13 +41,18 @@ use control::{Answer, Request};
 ///
 /// An error is for a person: what could not be done, and why.
 pub async fn run(args: &Args, output: &Options) -> anyhow::Result<ExitCode> {
+    let data = args.data.as_deref();
     match &args.command {
         Some(Command::Cut(cut)) => {
             let agent = cut.agent.clone();
             let request = if cut.silent { Request::Silence { agent } } else { Request::Cut { agent } };
-            ask(cut.data.as_deref(), &request).await
+            ask(data, &request).await
         }
-        Some(Command::Heal(heal)) => ask(heal.data.as_deref(), &Request::Heal { agent: heal.agent.clone() }).await,
+        Some(Command::Heal(Agent { agent })) => ask(data, &Request::Heal { agent: agent.clone() }).await,
+        Some(Command::Pause(Agent { agent })) => ask(data, &Request::Pause { agent: agent.clone() }).await,
+        Some(Command::Resume(Agent { agent })) => ask(data, &Request::Resume { agent: agent.clone() }).await,
+        Some(Command::Kill(Agent { agent })) => ask(data, &Request::Kill { agent: agent.clone() }).await,
+        Some(Command::Start(Agent { agent })) => ask(data, &Request::Start { agent: agent.clone() }).await,
         None => stage::run(args, output).await,
     }
 }

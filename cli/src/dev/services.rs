@@ -1,5 +1,6 @@
 //! Coordinator, proxies and agents, started in order.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -11,8 +12,9 @@ use holdfast_proto::v1;
 
 use super::api::{Access, Api};
 use super::child::{self, Child};
+use super::control::{Answer, Request};
 use super::folder::Folder;
-use super::lines::Lines;
+use super::lines::{Lines, unknown};
 use crate::ca::{Authority, Pair};
 use crate::proxy::Proxy;
 
@@ -30,6 +32,8 @@ const PACE: Duration = Duration::from_millis(20);
 pub(super) struct Services {
     coordinator: Option<Child>,
     agents: Vec<Child>,
+    /// Ended because somebody wanted it so, which needs no obituary.
+    killed: BTreeSet<String>,
     lines: Lines,
 }
 
@@ -43,8 +47,7 @@ impl Services {
             let proxy = Proxy::start(upstream).await.context("could not start a proxy")?;
             let config = agent_config(folder, &authority, name, &proxy)?;
             self.lines.add(name, proxy);
-            let arguments = ["agent", "run", "--config", text(&config)];
-            self.agents.push(Child::start(name, &arguments, &folder.log(name))?);
+            self.agents.push(start_agent(name, &config, &folder.log(name))?);
         }
         self.in_contact(&Api::new(&access)?).await?;
         Ok(access)
@@ -90,15 +93,92 @@ impl Services {
         self.coordinator.iter().chain(&self.agents)
     }
 
-    /// Returns when one more child than those told already has ended.
-    pub(super) async fn death(&self, told: &[String]) -> (&Child, Option<ExitStatus>) {
+    /// Does to an agent's process what another terminal asks for, and tells what will be seen of it. Must be called on
+    /// the main thread. `None` for what is about a line.
+    pub(super) async fn act(&mut self, request: &Request, folder: &Folder) -> Option<Answer> {
+        let name = match request {
+            Request::Cut { .. } | Request::Silence { .. } | Request::Heal { .. } => return None,
+            Request::Pause { agent }
+            | Request::Resume { agent }
+            | Request::Kill { agent }
+            | Request::Start { agent } => agent,
+        };
+        let Some(index) = self.agents.iter().position(|agent| agent.name() == name) else {
+            return Some(unknown(name, self.agents.iter().map(Child::name)));
+        };
+        let runs = self.agents[index].status().is_none();
+        let detail = match request {
+            Request::Pause { .. } if runs => {
+                self.agents[index].pause();
+                format!(
+                    "{name} is paused: its process stands still, its connections stay open, and nobody is told. \
+                     `holdfast watch` freezes into a silence in a few seconds; what it began goes on in processes of its \
+                     own, and goes uncertain when its lease runs out. Back: holdfast dev resume {name}"
+                )
+            }
+            Request::Resume { .. } if runs => {
+                self.agents[index].resume();
+                format!(
+                    "{name} goes on: it finds that its leases have run out, and reports what it knows. What went \
+                     uncertain stays so until somebody decides: holdfast reconcile list"
+                )
+            }
+            Request::Kill { .. } if runs => {
+                self.killed.insert(name.clone());
+                self.agents[index].kill().await;
+                format!(
+                    "{name} is killed: `holdfast agents` shows it as silent at once. What it began goes on in processes of \
+                     its own, and goes uncertain when its lease runs out, if nobody starts the agent before: \
+                     holdfast dev start {name}"
+                )
+            }
+            Request::Start { .. } if !runs => match self.restart(index, folder) {
+                Ok(()) => {
+                    format!("{name} is started again: it reads its journal, finds what still runs, and reports it")
+                }
+                Err(error) => return Some(Answer::Refused { detail: format!("{error:#}") }),
+            },
+            Request::Start { .. } => return Some(Answer::Refused { detail: format!("{name} runs already") }),
+            Request::Pause { .. } | Request::Resume { .. } | Request::Kill { .. } => {
+                return Some(Answer::Refused { detail: format!("{name} does not run: holdfast dev start {name}") });
+            }
+            Request::Cut { .. } | Request::Silence { .. } | Request::Heal { .. } => return None,
+        };
+        Some(Answer::Done { detail })
+    }
+
+    fn restart(&mut self, index: usize, folder: &Folder) -> anyhow::Result<()> {
+        let name = self.agents[index].name().to_owned();
+        let config = folder.join(&format!("{name}.toml"));
+        self.agents[index] = start_agent(&name, &config, &folder.log(&name))?;
+        self.killed.remove(&name);
+        Ok(())
+    }
+
+    /// Whether it ended because somebody wanted it so.
+    pub(super) fn was_killed(&self, name: &str) -> bool {
+        self.killed.contains(name)
+    }
+
+    /// Whether a child of that name runs.
+    pub(super) fn runs(&self, name: &str) -> bool {
+        self.children().any(|child| child.name() == name && child.status().is_none())
+    }
+
+    /// The child of that name.
+    pub(super) fn child(&self, name: &str) -> Option<&Child> {
+        self.children().find(|child| child.name() == name)
+    }
+
+    /// Returns when one more child than those told already has ended: its name, and how.
+    pub(super) async fn death(&self, told: &[String]) -> (String, Option<ExitStatus>) {
         let living: Vec<_> = self.children().filter(|child| !told.iter().any(|name| name == child.name())).collect();
         if living.is_empty() {
             return std::future::pending().await;
         }
         let ends = living.iter().map(|child| Box::pin(child.ended()));
         let (status, index, _) = select_all(ends).await;
-        (living[index], status)
+        (living[index].name().to_owned(), status)
     }
 
     /// The last lines of every log, for a failure.
@@ -118,6 +198,10 @@ impl Services {
     pub(super) async fn kill(&self) {
         join_all(self.children().map(Child::kill)).await;
     }
+}
+
+fn start_agent(name: &str, config: &Path, log: &Path) -> Result<Child, child::Error> {
+    Child::start(name, &["agent", "run", "--config", text(config)], log)
 }
 
 /// Looks again and again until there is something, the child ends, or [`START`] has passed.

@@ -1,14 +1,15 @@
 //! From the first child's start to the last one's end.
 
 use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdfast_common::code::ExitCode;
 use holdfast_common::text::one_line;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::api::{Access, Api};
 use super::args::Args;
-use super::child::Child;
 use super::control::{Answer, Request, Server};
 use super::folder::Folder;
 use super::leftovers;
@@ -67,7 +68,7 @@ async fn act(
         if args.exit {
             return Ok(End::Over);
         }
-        stay(services, control, narrator, signals).await?;
+        stay(services, folder, control, narrator, signals).await?;
         Ok(End::Asked)
     };
     played.await.unwrap_or_else(|error: anyhow::Error| match error.downcast::<Untrue>() {
@@ -98,7 +99,7 @@ fn introduce(access: &Access, folder: &Folder, narrator: &mut Narrator) -> anyho
     narrator.line("In another terminal:")?;
     narrator.line(&format!("  . {}", shell(&file.display().to_string())))?;
     environment.lines().try_for_each(|line| narrator.line(&format!("  {line}")))?;
-    narrator.line(&format!("  holdfast dev cut {}    and: holdfast dev heal {}", AGENTS[0], AGENTS[0]))?;
+    narrator.line(&format!("  holdfast dev cut {}    and: heal, pause, resume, kill, start", AGENTS[0]))?;
     Ok(())
 }
 
@@ -123,6 +124,9 @@ fn shell(text: &str) -> String {
 struct Control {
     server: tokio::task::JoinHandle<()>,
     done: mpsc::UnboundedReceiver<String>,
+    /// What is about processes: those are started and ended on the main thread, while nothing else plays.
+    asked: mpsc::UnboundedReceiver<(Request, oneshot::Sender<Answer>)>,
+    open: Arc<AtomicBool>,
     _pointer: Pointer,
 }
 
@@ -131,16 +135,31 @@ impl Control {
         let server = Server::bind(folder.path())?;
         let pointer = Pointers::of_user()?.set(folder.path())?;
         let (tell, done) = mpsc::unbounded_channel();
+        let (ask, asked) = mpsc::unbounded_channel();
+        let open = Arc::new(AtomicBool::new(false));
+        let is_open = Arc::clone(&open);
         let act = async move |request: Request| {
-            let answer = lines.act(&request).await;
+            let answer = match lines.act(&request).await {
+                Some(answer) => answer,
+                None if is_open.load(Ordering::Relaxed) => of_process(&ask, request).await,
+                None => {
+                    Answer::Refused { detail: "the tour is playing: only lines can be cut and healed now".to_owned() }
+                }
+            };
             if let Answer::Done { detail } = &answer {
                 // Nobody listens during the tour's last breath.
                 let _ = tell.send(detail.clone());
             }
             answer
         };
-        Ok(Self { server: tokio::spawn(server.serve(act)), done, _pointer: pointer })
+        Ok(Self { server: tokio::spawn(server.serve(act)), done, asked, open, _pointer: pointer })
     }
+}
+
+async fn of_process(ask: &mpsc::UnboundedSender<(Request, oneshot::Sender<Answer>)>, request: Request) -> Answer {
+    let (reply, answer) = oneshot::channel();
+    let _gone = ask.send((request, reply));
+    answer.await.unwrap_or_else(|_| Answer::Refused { detail: "it is just ending".to_owned() })
 }
 
 impl Drop for Control {
@@ -163,39 +182,49 @@ async fn play(
     let lines = services.lines();
     tokio::select! {
         played = tour::play(&api, &lines, folder, plot, narrator) => played.map(|()| true),
-        (child, status) = services.death(&[]) => anyhow::bail!("{}", obituary(child, status)),
+        (child, status) = services.death(&[]) => anyhow::bail!("{}", obituary(services, &child, status)),
         () = signals.next() => Ok(false),
     }
 }
 
 async fn stay(
-    services: &Services,
+    services: &mut Services,
+    folder: &Folder,
     mut control: Control,
     narrator: &mut Narrator,
     signals: &mut Signals,
 ) -> anyhow::Result<()> {
     narrator.line("\nIt stays up until Ctrl-C.")?;
+    control.open.store(true, Ordering::Relaxed);
     let mut told: Vec<String> = Vec::new();
     loop {
         tokio::select! {
             () = signals.next() => return Ok(()),
             Some(done) = control.done.recv() => narrator.line(&done)?,
-            (child, status) = services.death(&told) => {
-                narrator.line(&obituary(child, status))?;
-                child.last_words(5).iter().try_for_each(|line| narrator.line(&format!("  {}", one_line(line))))?;
-                told.push(child.name().to_owned());
+            Some((request, reply)) = control.asked.recv() => {
+                let refused = || Answer::Refused { detail: "nothing here does that".to_owned() };
+                let answer = services.act(&request, folder).await.unwrap_or_else(refused);
+                told.retain(|name| !services.runs(name));
+                // Whoever asked may have left.
+                let _ = reply.send(answer);
+            }
+            (name, status) = services.death(&told) => {
+                if !services.was_killed(&name) {
+                    narrator.line(&obituary(services, &name, status))?;
+                    let words = services.child(&name).map(|child| child.last_words(5)).unwrap_or_default();
+                    words.iter().try_for_each(|line| narrator.line(&format!("  {}", one_line(line))))?;
+                }
+                told.push(name);
             }
         }
     }
 }
 
-fn obituary(child: &Child, status: Option<std::process::ExitStatus>) -> String {
+fn obituary(services: &Services, name: &str, status: Option<std::process::ExitStatus>) -> String {
     let status = status.map_or_else(|| "an unknown status".to_owned(), |status| status.to_string());
-    format!(
-        "{} ended by itself with {status}; it is not started again. Its log: {}",
-        child.name(),
-        child.log().display()
-    )
+    let log = services.child(name).map(|child| child.log().display().to_string()).unwrap_or_default();
+    let again = if AGENTS.contains(&name) { format!(": holdfast dev start {name}") } else { String::new() };
+    format!("{name} ended by itself with {status}; it is not started again by itself{again}. Its log: {log}")
 }
 
 /// Ends all children, in order and gently; a second signal ends them at once.

@@ -13,6 +13,7 @@
 //! | [`time`], [`size`] | instants, ages, silences; sizes |
 //! | [`exit`] | exit codes |
 
+mod answer;
 pub mod exit;
 mod mark;
 mod options;
@@ -23,6 +24,7 @@ mod terminal;
 pub mod time;
 mod tone;
 
+pub use answer::answer;
 pub use mark::Mark;
 pub use options::{Format, Options};
 pub use printer::{BoxedPrinter, Listing, Printer, Record, json_line};

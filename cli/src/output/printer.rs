@@ -42,7 +42,7 @@ pub struct Printer<O: Write = AutoStream<io::Stdout>, E: Write = AutoStream<io::
     format: Format,
     terminal: Terminal,
     talk_terminal: Terminal,
-    /// Columns of the line on stderr that the next output replaces; 0 where there is none.
+    /// Lines on stderr that the next output replaces.
     passing: usize,
     /// Lines on stderr below the cursor that the next output replaces.
     block: usize,
@@ -61,7 +61,8 @@ impl Printer {
         let (terminal, talk_terminal) = (Terminal::of(&out, options.ascii), Terminal::of(&err, options.ascii));
         // Stdout is left as it is, because `raw` bytes must arrive as they are: what is drawn for it has colours only
         // where the terminal has.
-        let talk = if talk_terminal.colour { ColorChoice::Always } else { ColorChoice::Never };
+        // The same for stderr on a terminal, where the cursor moves even without colours.
+        let talk = if talk_terminal.interactive { ColorChoice::AlwaysAnsi } else { ColorChoice::Never };
         Self {
             format: options.format(),
             terminal,
@@ -154,16 +155,17 @@ impl<O: Write, E: Write> Printer<O, E> {
         self.err.flush()
     }
 
-    /// A line on stderr that the next output replaces. Only where stderr is interactive; plain text, cut to the width.
-    pub fn passing(&mut self, line: &str) -> io::Result<()> {
-        if !self.talk_terminal.interactive {
-            return Ok(());
+    /// Lines on stderr that the next output replaces, each no wider than the terminal. Only where stderr is interactive.
+    pub fn passing(&mut self, lines: &[String]) -> io::Result<()> {
+        if !self.talk_terminal.interactive || lines.is_empty() {
+            return self.clear();
         }
-        let width = usize::from(self.talk_terminal.width.unwrap_or(80)).saturating_sub(1);
-        let line: String = line.chars().take(width).collect();
-        let length = line.chars().count();
-        write!(self.err, "\r{line}{:blank$}\r", "", blank = self.passing.saturating_sub(length))?;
-        self.passing = length;
+        // Drawn over the older ones, each line to its end, so that nothing flickers.
+        let mut frame = first_of(self.passing);
+        frame.push_str(&lines.iter().map(|line| format!("{line}{TO_THE_END}")).collect::<Vec<_>>().join("\r\n"));
+        frame.push_str(ALL_BELOW);
+        self.passing = lines.len();
+        self.err.write_all(frame.as_bytes())?;
         self.err.flush()
     }
 
@@ -194,7 +196,7 @@ impl<O: Write, E: Write> Printer<O, E> {
         self.err.flush()
     }
 
-    /// Takes the passing line or block away.
+    /// Takes the passing lines or the block away.
     pub fn clear(&mut self) -> io::Result<()> {
         if self.block > 0 {
             self.block = 0;
@@ -204,7 +206,7 @@ impl<O: Write, E: Write> Printer<O, E> {
         if self.passing == 0 {
             return Ok(());
         }
-        write!(self.err, "\r{:blank$}\r", "", blank = self.passing)?;
+        write!(self.err, "{}{ALL_BELOW}", first_of(self.passing))?;
         self.passing = 0;
         self.err.flush()
     }
@@ -228,6 +230,19 @@ impl<O: Write, E: Write> Printer<O, E> {
     fn write(&mut self, text: &str) -> io::Result<()> {
         self.clear()?;
         self.out.write_all(text.as_bytes())
+    }
+}
+
+/// Erases from the cursor to the end of its line.
+const TO_THE_END: &str = "\u{1b}[K";
+/// Erases from the cursor to the end of the screen.
+const ALL_BELOW: &str = "\u{1b}[J";
+
+/// Moves from the last of so many lines to the beginning of the first.
+fn first_of(lines: usize) -> String {
+    match lines {
+        0 | 1 => "\r".to_owned(),
+        more => format!("\r\u{1b}[{}A", more - 1),
     }
 }
 
@@ -348,15 +363,18 @@ mod tests {
     }
 
     #[test]
-    fn a_passing_line_is_replaced_and_only_a_person_sees_it() {
+    fn passing_lines_are_replaced_and_only_a_person_sees_them() {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let person = Terminal { interactive: true, width: Some(20), ..Terminal::PLAIN };
         let mut printer = Printer::over(Format::Table, Terminal::PLAIN, person, &mut out, &mut err);
-        printer.passing("silent 00:14, and much more").expect("a buffer");
+        let lines = |lines: &[&str]| lines.iter().map(ToString::to_string).collect::<Vec<_>>();
+        printer.passing(&lines(&["a", "b", "c"])).expect("a buffer");
+        printer.passing(&lines(&["d"])).expect("a buffer");
         printer.talk("done").expect("a buffer");
         printer.talk("more").expect("a buffer");
-        let blank = " ".repeat(19);
-        assert_eq!(String::from_utf8(err).expect("text"), format!("\rsilent 00:14, and m\r\r{blank}\rdone\nmore\n"));
-        assert_eq!(printed(Format::Table, |printer| printer.passing("x").expect("a buffer")).1, "");
+        let (end, below) = (TO_THE_END, ALL_BELOW);
+        let expected = format!("\ra{end}\r\nb{end}\r\nc{end}{below}\r\u{1b}[2Ad{end}{below}\r{below}done\nmore\n");
+        assert_eq!(String::from_utf8(err).expect("text"), expected);
+        assert_eq!(printed(Format::Table, |printer| printer.passing(&lines(&["x"])).expect("a buffer")).1, "");
     }
 }

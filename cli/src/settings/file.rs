@@ -104,7 +104,22 @@ impl File {
     }
 }
 
+/// Where a context's token is.
+pub(super) enum TokenPlace<'a> {
+    Here,
+    File(&'a Path),
+    Nowhere,
+}
+
 impl Context {
+    pub(super) fn token_place(&self) -> TokenPlace<'_> {
+        match (&self.token, &self.token_file) {
+            (Some(_), _) => TokenPlace::Here,
+            (None, Some(path)) => TokenPlace::File(path),
+            (None, None) => TokenPlace::Nowhere,
+        }
+    }
+
     pub(super) fn token(&self, warnings: &mut Vec<String>) -> Result<Token, Failure> {
         let Place { name, file } = &self.place;
         match (&self.token, &self.token_file) {

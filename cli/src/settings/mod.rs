@@ -8,19 +8,21 @@
 //! `--context` is taken whole: no `HOLDFAST_*` changes it. And the CA and token of a context go to that context's address
 //! only: whoever gives another address gives those too.
 
+mod contexts;
 mod environment;
 mod file;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use holdfast_common::code::Code;
 use holdfast_common::problem::Problem;
 
 use crate::failure::Failure;
+pub use contexts::{About, Contexts, New};
 pub use environment::Environment;
 use file::{Context, File};
 
@@ -66,6 +68,12 @@ pub struct Settings {
 pub struct Token(String);
 
 impl Token {
+    /// As it was typed or read.
+    #[must_use]
+    pub fn new(text: String) -> Self {
+        Self(text)
+    }
+
     /// For the header.
     #[must_use]
     pub fn reveal(&self) -> &str {
@@ -83,6 +91,11 @@ impl Settings {
     /// Of options, environment and file. Reads the file only where the others leave something open.
     pub fn find(options: &Connection, environment: &Environment) -> Result<Self, Failure> {
         Search { options, environment, file: None }.run()
+    }
+
+    /// The token in a file that holds nothing else. A file that others can read is used, with a warning.
+    pub fn token_of(path: &Path, warnings: &mut Vec<String>) -> Result<Token, Failure> {
+        file::token(path, warnings)
     }
 }
 
@@ -212,9 +225,6 @@ fn nothing_chosen(file: &File) -> Problem {
     };
     problem
         .next("set HOLDFAST_ADDRESS, HOLDFAST_CA and HOLDFAST_TOKEN")
-        .next(format!(
-            "or write {}: current = \"NAME\" and [context.NAME] with address, ca and token_file",
-            file.shown()
-        ))
+        .next(format!("or sign in, which writes a context to {}: holdfast login HOST:PORT", file.shown()))
         .next("or try it all on this machine: holdfast dev")
 }

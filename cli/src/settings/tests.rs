@@ -60,6 +60,51 @@ impl Drop for Home {
     }
 }
 
+#[test]
+fn a_context_that_is_written_is_found_again_and_the_rest_of_the_file_stays() {
+    let home = Home::new(&format!("# mine\n{CONTEXTS}"));
+    let contexts = || {
+        let variables = [("XDG_CONFIG_HOME".to_owned(), home.0.clone().into_os_string())];
+        Contexts::of(&variables.into_iter().collect()).expect("sound")
+    };
+    let token = Token::new("hf_new".to_owned());
+    let new = New { name: "10.0.0.7", address: "10.0.0.7:1", ca: "PEM\n", server_name: Some("deploy"), token: &token };
+    contexts().save(&new).expect("written");
+    let found = home.find(&options(), &[]).expect("it is current");
+    assert_eq!((found.address.as_str(), found.token.reveal()), ("10.0.0.7:1", "hf_new"));
+    assert_eq!((found.ca, found.server_name.as_deref()), (home.path("10.0.0.7.ca.pem"), Some("deploy")));
+    assert_eq!(found.warnings, Vec::<String>::new(), "nobody else can read it");
+    assert_eq!(home.find(&context("prod"), &[]).expect("as before").token.reveal(), "prod-token");
+    let text = fs::read_to_string(home.path("config.toml")).expect("there");
+    assert!(text.starts_with("# mine\n") && !text.contains("hf_new"), "{text}");
+    for name in ["config.toml", "10.0.0.7.ca.pem", "10.0.0.7.token"] {
+        let mode = fs::metadata(home.path(name)).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+
+    assert!(contexts().choose("stage").expect("there").current);
+    assert_eq!(home.find(&options(), &[]).expect("complete").address, "stage:1");
+    let names: Vec<String> = contexts().all().into_iter().map(|about| about.name).collect();
+    assert_eq!(names, ["10.0.0.7", "bare", "prod", "stage"]);
+    contexts().remove("10.0.0.7").expect("there");
+    assert!(!home.path("10.0.0.7.token").exists() && !home.path("10.0.0.7.ca.pem").exists());
+    assert!(contexts().remove("stage").expect("there").current);
+    assert_eq!(home.find(&options(), &[]).expect_err("none is current").code, Code::Config);
+    assert!(contexts().remove("10.0.0.7").is_err() && contexts().choose("nope").is_err());
+}
+
+#[test]
+fn a_context_is_called_by_a_name_that_a_file_can_have() {
+    let home = Home::new("");
+    let variables = [("XDG_CONFIG_HOME".to_owned(), home.0.clone().into_os_string())];
+    let contexts = Contexts::of(&variables.into_iter().collect()).expect("sound");
+    let token = Token::new("t".to_owned());
+    for name in ["", "../x", "a/b", ".hidden", "a b", &"x".repeat(65)] {
+        let new = New { name, address: "a:1", ca: "", server_name: None, token: &token };
+        assert_eq!(problem(contexts.save(&new).expect_err(name)).code, Code::InvalidValue, "{name:?}");
+    }
+}
+
 fn options() -> Connection {
     Connection::default()
 }

@@ -22,10 +22,17 @@ pub fn evidence(pieces: &[v1::Evidence], canvas: Canvas<'_>) -> Table {
             (piece.kind.replace('_', " "), Tone::Plain),
             (piece.fence_text.clone(), Tone::Plain),
             (filed, tone),
-            (piece.sentence.clone(), Tone::Plain),
+            (what(piece), Tone::Plain),
         ]);
     }
     table
+}
+
+/// The sentence without what stands in the other columns.
+fn what(piece: &v1::Evidence) -> String {
+    let late = format!("late, from {} under fence {}: ", piece.by, piece.fence_text);
+    let Some(rest) = piece.sentence.strip_prefix(&late) else { return piece.sentence.clone() };
+    rest.rsplit_once(" (").map_or(rest, |(said, _)| said).to_owned()
 }
 
 /// One piece, as text.

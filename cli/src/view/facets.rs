@@ -85,12 +85,14 @@ enum Last<'a> {
     /// Nobody could tell, and a recorded decision settled what follows.
     Settled,
     MaybePartial,
+    /// It ended so, and the decision that ended the deployment settled what is made of it.
+    PartialSettled,
     Ended,
 }
 
 impl<'a> Last<'a> {
     /// `None` where the attempt did not begin the step: that says nothing about an attempt before it.
-    fn of(attempt: &'a v1::Attempt, step: &v1::StepRun) -> Option<Self> {
+    fn of(attempt: &'a v1::Attempt, step: &v1::StepRun, decided: bool) -> Option<Self> {
         let open = |what, open| {
             let settled = attempt.state == AttemptState::Resolved as i32;
             Some(if settled { Last::Settled } else { Last::Open { agent: &attempt.agent, what, open } })
@@ -101,6 +103,7 @@ impl<'a> Last<'a> {
             Ok(StepState::Started) => open("has begun", MAY_RUN),
             Ok(StepState::Unknown) => open("ended in a way that nobody can tell", "what it left at the target"),
             Err(_) => open("is in a state that this version does not know", MAY_RUN),
+            Ok(StepState::Failed | StepState::Stopped) if step.maybe_partial && decided => Some(Last::PartialSettled),
             Ok(StepState::Failed | StepState::Stopped) if step.maybe_partial => Some(Last::MaybePartial),
             Ok(StepState::Failed | StepState::Stopped) => Some(Last::Ended),
             Ok(StepState::Pending | StepState::NotStarted | StepState::Unspecified) => None,
@@ -112,7 +115,7 @@ impl<'a> Last<'a> {
 fn last_words(deployment: &v1::Deployment) -> Vec<(&str, Last<'_>)> {
     let mut words: Vec<(&str, Last<'_>)> = Vec::new();
     for (attempt, step) in mutating(deployment) {
-        let Some(last) = Last::of(attempt, step) else { continue };
+        let Some(last) = Last::of(attempt, step, deployment.ended_by_decision) else { continue };
         match words.iter_mut().find(|(name, _)| *name == step.name) {
             Some((_, before)) => *before = last,
             None => words.push((&step.name, last)),
@@ -144,6 +147,7 @@ fn effect(deployment: &v1::Deployment) -> Vec<String> {
     };
     list("observed as applied", Last::Applied);
     list("ended, and may be applied in part", Last::MaybePartial);
+    list("ended, perhaps in part, and settled by a decision", Last::PartialSettled);
     list("ended without being applied", Last::Ended);
     list("nobody could tell, settled by a decision", Last::Settled);
     for (name, last) in &words {
@@ -225,7 +229,7 @@ fn evidence(deployment: &v1::Deployment) -> Vec<String> {
 pub(super) fn open_lines(deployment: &v1::Deployment) -> Vec<String> {
     let open = |(name, last)| match last {
         Last::Open { agent, open, .. } => Some(format!("of step {} on {}: {open}", one_line(name), one_line(agent))),
-        Last::Applied | Last::Settled | Last::MaybePartial | Last::Ended => None,
+        Last::Applied | Last::Settled | Last::MaybePartial | Last::PartialSettled | Last::Ended => None,
     };
     last_words(deployment).into_iter().filter_map(open).collect()
 }

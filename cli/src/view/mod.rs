@@ -11,6 +11,7 @@ mod facets;
 mod fleet;
 mod list;
 mod plan;
+mod progress;
 mod pulse;
 mod reconciliation;
 pub mod stamp;
@@ -19,6 +20,7 @@ mod summary;
 mod target;
 #[cfg(test)]
 mod tests;
+mod token;
 pub mod word;
 
 pub use agent::agents;
@@ -28,13 +30,16 @@ pub use evidence::{evidence, one_evidence};
 pub use fleet::{fleet_line, one_line_of};
 pub use list::deployments;
 pub use plan::plan;
-pub use pulse::Pulse;
+pub use progress::Progress;
 pub use reconciliation::reconciliation;
 pub use summary::summary;
 pub use target::{readings, target, targets};
+pub use token::{grants, tokens};
 
 use crate::output::{Terminal, Tone};
 use holdfast_common::time::Wall;
+
+use pulse::Pulse;
 
 /// For whom something is drawn, and when.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-//! The last line of a watch on a terminal: whether anybody is heard.
+//! One line for each deployment that is watched with others: whether anybody is heard.
 //!
 //! A spinner claims life, so it turns only while the attempt is heard, and freezes into a silence that counts.
 
@@ -13,19 +13,19 @@ use crate::output::{Mark, Terminal, time};
 
 /// What the line is made of.
 #[derive(Clone, Debug, Default)]
-pub struct Pulse {
+pub(super) struct Pulse {
     /// The deployment as last told, and how long ago that was.
-    pub told: Option<(v1::Deployment, Duration)>,
+    pub(super) told: Option<(v1::Deployment, Duration)>,
     /// How long the coordinator has been silent, where it is.
-    pub lost: Option<Duration>,
+    pub(super) lost: Option<Duration>,
     /// Counts the lines drawn.
-    pub turn: usize,
+    pub(super) turn: usize,
 }
 
 impl Pulse {
     /// On one line, without colours.
     #[must_use]
-    pub fn line(&self, terminal: &Terminal) -> String {
+    pub(super) fn line(&self, terminal: &Terminal) -> String {
         if let Some(lost) = self.lost {
             let mark = Mark::NoContact.symbol(terminal);
             return format!("{mark} no contact with the coordinator, {}", time::silent(millis(lost)));

@@ -156,21 +156,131 @@ fn a_later_word_on_a_step_replaces_an_earlier_one() {
 }
 
 #[test]
-fn a_silence_freezes_the_spinner() {
+fn what_may_be_there_in_part_is_settled_by_the_decision_that_ended_it() {
     let mut deployment = uncertain();
+    let step = &mut deployment.attempts[0].steps[1];
+    (step.state, step.maybe_partial) = (StepState::Stopped as i32, true);
+    assert!(summary(&deployment, canvas()).contains("ended, and may be applied in part: switch"));
+    deployment.ended_by_decision = true;
+    let shown = summary(&deployment, canvas());
+    assert!(shown.contains("ended, perhaps in part, and settled by a decision: switch"), "{shown}");
+}
+
+#[test]
+fn a_late_report_says_once_what_its_columns_say() {
+    let piece = v1::Evidence {
+        kind: "late_report".to_owned(),
+        by: "web-07".to_owned(),
+        fence_text: "1.42".to_owned(),
+        filed_as: v1::FiledReason::SupersededFence as i32,
+        sentence:
+            "late, from web-07 under fence 1.42: step switch was applied (exit 0) (a newer fence had been allocated)"
+                .to_owned(),
+        ..v1::Evidence::default()
+    };
+    let shown = evidence(&[piece], canvas()).draw(&Terminal::PLAIN);
+    assert!(shown.trim_end().ends_with("superseded fence  step switch was applied (exit 0)"), "{shown}");
+}
+
+/// At work on the second of two steps, heard two seconds ago.
+fn working() -> v1::Deployment {
+    let mut deployment = uncertain();
+    let about = deployment.summary.as_mut().expect("set above");
+    (about.state, about.because) = (DeploymentState::Active as i32, String::new());
     let attempt = &mut deployment.attempts[0];
     attempt.state = AttemptState::Running as i32;
     attempt.lease_ttl = Some(duration_to_wire(Millis::from_secs(30)));
     attempt.silent_for = Some(duration_to_wire(Millis::from_secs(2)));
-    let line = |deployment: &v1::Deployment, ago: u64, turn| {
-        let told = Some((deployment.clone(), std::time::Duration::from_secs(ago)));
-        Pulse { told, lost: None, turn }.line(&Terminal { unicode: false, ..Terminal::PLAIN })
-    };
-    assert_eq!(line(&deployment, 0, 1), "/  web-07: running");
-    assert_eq!(line(&deployment, 12, 1), ":: web-07: silent 00:14");
-    assert_eq!(line(&deployment, 12, 2), ":: web-07: silent 00:14");
-    let lost = Pulse { told: None, lost: Some(std::time::Duration::from_secs(14)), turn: 0 };
-    assert!(lost.line(&Terminal::PLAIN).ends_with("no contact with the coordinator, silent 00:14"));
+    deployment
+}
+
+const ASCII: Terminal = Terminal { unicode: false, ..Terminal::PLAIN };
+
+/// What is drawn `ago` seconds after the deployment was told.
+fn frame(deployment: &v1::Deployment, ago: u64, turn: usize) -> String {
+    let told = Some((deployment.clone(), std::time::Duration::from_secs(ago)));
+    let canvas = Canvas { terminal: &ASCII, now: at(120) };
+    Progress { told, lost: None, turn }.lines(canvas).join("\n")
+}
+
+#[test]
+fn a_frame_tells_the_phase_and_the_spinner_turns_only_while_somebody_is_heard() {
+    let mut deployment = working();
+    let expected = "\
+/  shop@prod#12  active 02:00
+   attempt 1 on web-07 under fence 1.42
+   step 2 of 2: switch, begun 01:51 ago";
+    assert_eq!(frame(&deployment, 0, 1), expected);
+    assert_eq!(frame(&deployment, 0, 2), expected.replacen('/', "-", 1));
+    let silent = "\
+:: shop@prod#12  active 02:00
+   attempt 1 on web-07 under fence 1.42, silent 00:14
+   step 2 of 2: switch, begun 01:51 ago";
+    assert_eq!(frame(&deployment, 12, 1), silent);
+    assert_eq!(frame(&deployment, 12, 2), silent, "frozen");
+    deployment.attempts[0].steps[1].started = None;
+    deployment.attempts[0].steps[1].state = StepState::Permitted as i32;
+    assert!(frame(&deployment, 0, 1).ends_with("step 2 of 2: switch, permitted 01:53 ago: it may have begun"));
+    deployment.attempts[0].steps[0].state = StepState::Pending as i32;
+    deployment.attempts[0].steps[1].state = StepState::Pending as i32;
+    assert!(frame(&deployment, 0, 1).ends_with("step 1 of 2: look, comes next (changes nothing)"));
+    let lost = Progress { told: None, lost: Some(std::time::Duration::from_secs(14)), turn: 0 };
+    assert_eq!(
+        lost.lines(Canvas { terminal: &ASCII, now: at(0) }),
+        [":: no contact with the coordinator, silent 00:14; the deployment goes on"]
+    );
+}
+
+#[test]
+fn a_frame_of_what_waits_or_is_offered_turns_nothing_that_nobody_does() {
+    let mut deployment = working();
+    deployment.attempts[0].state = AttemptState::Offered as i32;
+    let expected = "\
+|  shop@prod#12  active 02:00
+   attempt 1 on web-07 under fence 1.42, offered 01:55 ago and not taken yet";
+    assert_eq!(frame(&deployment, 0, 0), expected);
+    deployment.attempts.clear();
+    deployment.summary.as_mut().expect("set above").state = DeploymentState::Queued as i32;
+    deployment.waiting = "shop@prod#11 holds the target".to_owned();
+    let expected = "   shop@prod#12  queued 02:00
+   waits: shop@prod#11 holds the target";
+    assert_eq!(frame(&deployment, 0, 0), expected);
+    assert_eq!(frame(&deployment, 50, 7), expected, "nothing turns");
+}
+
+#[test]
+fn a_frame_marks_what_is_over_its_deadline_and_how_far_a_cancel_was_seen_to_come() {
+    let mut deployment = working();
+    deployment.attempts[0].steps[1].over_deadline = true;
+    deployment.cancellation = Some(v1::Cancellation {
+        cause: "timeout".to_owned(),
+        by: "switch".to_owned(),
+        requested_at: stamp(60),
+        recorded_at: stamp(60),
+        delivered: seen(61),
+        ..v1::Cancellation::default()
+    });
+    let expected = "\
+|  shop@prod#12  active 02:00
+   attempt 1 on web-07 under fence 1.42
+   step 2 of 2: switch, begun 01:51 ago
+-- step switch is over its deadline, and no end was seen
+   cancel  -- requested  # recorded  [] delivered  . acted  . observed";
+    assert_eq!(frame(&deployment, 0, 0), expected);
+    assert!(!frame(&deployment, 0, 0).contains('%'), "how far it has come nobody knows");
+}
+
+#[test]
+fn a_frame_is_cut_to_the_terminal_before_it_is_painted() {
+    let told = Some((working(), std::time::Duration::ZERO));
+    let progress = Progress { told, lost: None, turn: 0 };
+    let narrow = Terminal { width: Some(24), ..ASCII };
+    let plain = progress.lines(Canvas { terminal: &narrow, now: at(120) });
+    assert_eq!(plain[1], "   attempt 1 on web-07 ");
+    let painted = progress.lines(Canvas { terminal: &Terminal { colour: true, ..narrow }, now: at(120) });
+    let stripped: Vec<String> = painted.iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect();
+    assert_eq!(stripped, plain);
+    assert!(painted[0].contains('\u{1b}'));
 }
 
 /// Every text of every answer, full of what must not reach a terminal.
@@ -280,6 +390,8 @@ fn no_text_of_an_answer_reaches_the_terminal_raw() {
     };
     let reading = v1::Reading { revision: evil(), active_operation: evil(), detail: evil(), ..v1::Reading::default() };
     let reading = v1::ResourceReading { resource: evil(), agent: evil(), reading: Some(reading), detail: evil() };
+    let grants = vec![v1::Grant { role: 1, targets: evil() }];
+    let token = v1::Token { name: evil(), grants, created_by: evil(), ..v1::Token::default() };
     let canvas = canvas();
     for shown in [
         super::deployment(&deployment, canvas),
@@ -295,8 +407,10 @@ fn no_text_of_an_answer_reaches_the_terminal_raw() {
         agents(&[agent], canvas).draw(canvas.terminal),
         deployments(&deployment.summary.clone().into_iter().collect::<Vec<_>>(), canvas).draw(canvas.terminal),
         readings(&[reading]).draw(canvas.terminal),
-        Pulse { told: Some((deployment.clone(), std::time::Duration::ZERO)), lost: None, turn: 0 }
-            .line(canvas.terminal),
+        Progress { told: Some((deployment.clone(), std::time::Duration::ZERO)), lost: None, turn: 0 }
+            .lines(canvas)
+            .join("\n"),
+        super::tokens(&[token], canvas).draw(canvas.terminal),
     ] {
         let bad = shown.chars().find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
         assert_eq!(bad, None, "{shown}");

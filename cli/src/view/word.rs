@@ -65,7 +65,8 @@ words! {
     }
     /// Of an operator.
     role: v1::Role {
-        Unspecified => "not told", Viewer => "viewer", Admin => "admin",
+        Unspecified => "not told", Viewer => "viewer", Admin => "admin", Deployer => "deployer",
+        Approver => "approver", Reconciler => "reconciler", Operator => "operator", Auditor => "auditor",
     }
     /// What a step is declared to do.
     effect: v1::StepEffect {
@@ -110,7 +111,9 @@ mod tests {
             .chain((1..=9).map(step_state))
             .chain((1..=5).map(runner))
             .chain((1..=5).map(operation))
-            .chain((1..=11).map(filed));
+            .chain((1..=11).map(filed))
+            .chain((1..=7).map(role))
+            .chain((1..=8).map(decision));
         for word in words {
             assert!(explain_state(&word).is_some(), "{word}");
         }

@@ -5,11 +5,12 @@
 
 use std::future::Future;
 use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::Uri;
 use hyper_util::rt::TokioIo;
-use rustls_pki_types::ServerName;
+use rustls_pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
@@ -119,6 +120,21 @@ pub async fn connect(endpoint: &str, tls: &ClientTls, limits: &Limits) -> Result
     });
     let connected = plan.endpoint().connect_with_connector(connector).await;
     Ok(connected.map_err(|source| DialError::Http { address: plan.address.text(), source })?)
+}
+
+/// The certificates that whoever answers there presents, their own one first. Nothing is verified and nothing is sent:
+/// it is for a person to compare before anything is trusted.
+pub async fn presented(endpoint: &str, limits: &Limits) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let plan = Plan::new(Address::parse(endpoint)?, &ClientTls::looking(Arc::clone(&seen))?, limits)?;
+    drop(plan.dial(tcp).await?);
+    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(std::mem::take(&mut *seen))
+}
+
+/// The host of an address like `https://deploy.example:7443`.
+pub fn host(endpoint: &str) -> Result<String, Error> {
+    Address::parse(endpoint).map(|address| address.host)
 }
 
 /// Connects when the first call needs it: an unreachable coordinator is that call's `UNAVAILABLE`.

@@ -15,15 +15,33 @@ pub(super) const TOKEN_EXPIRED: Explanation = Explanation {
 };
 
 pub(super) const NOT_ALLOWED: Explanation = Explanation {
-    what: "You are signed in, and your role does not include this action on this target.",
+    what: "You are signed in, and none of your grants includes this action on this target. A grant is a role on the targets that fit a pattern.",
     still_true: "Nothing was changed. The refusal is recorded.",
-    next: "holdfast whoami shows your role. Somebody whose role includes the action must do it or change yours.",
+    next: "holdfast whoami shows your grants. Somebody whose grants include the action must do it, or an admin makes you a token with more.",
 };
 
 pub(super) const NOT_AN_AGENT: Explanation = Explanation {
     what: "This service is for agents, and the connection showed no agent's certificate. A token is no substitute.",
     still_true: "Nothing was changed.",
     next: "Check the certificate and key in the agent's configuration, and that its authority is the one the coordinator trusts.",
+};
+
+pub(super) const TOKEN_EXISTS: Explanation = Explanation {
+    what: "A token stands for one operator by name, and a valid one of this name is there already. It is not replaced, because that would lock its holder out without a word.",
+    still_true: "The token that is there goes on as it is, and no new one was made.",
+    next: "Take another name. Or revoke the old one first with holdfast token revoke NAME, and make it anew.",
+};
+
+pub(super) const TOKEN_NOT_FOUND: Explanation = Explanation {
+    what: "No token has this name, or it has grants that reach further than yours, so it is not yours to manage. The two are answered alike on purpose.",
+    still_true: "Nothing was changed.",
+    next: "holdfast token list shows the tokens that you may manage. On the coordinator's host, holdfast-coordinator token list shows all of them.",
+};
+
+pub(super) const GRANT_TOO_WIDE: Explanation = Explanation {
+    what: "The token would have been given a permission, or targets, that you don't hold yourself. Nobody can give more than they have.",
+    still_true: "No token was made.",
+    next: "holdfast whoami shows what you hold: narrow the role or the pattern. Or ask somebody with more, or make it on the coordinator's host with holdfast-coordinator token create.",
 };
 
 pub(super) const NO_ANSWER: Explanation = Explanation {

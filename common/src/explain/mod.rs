@@ -4,17 +4,23 @@
 //! compile; a state word without one fails a test.
 
 mod access;
+mod decisions;
+mod exits;
 mod files;
 mod reasons;
 mod reconciling;
+mod roles;
 mod states;
 mod targets;
+mod terms;
+mod waiting;
 
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error as NoSuchWord, StrDeserializer};
 use serde::{Deserialize, Serialize};
 
-use crate::code::Code;
+use crate::code::{Code, ExitCode};
+use crate::recovery::{DecisionKind, Policy};
 use crate::report::{DeclineReason, FiledReason, PermitDenial};
 
 /// A few plain sentences.
@@ -73,6 +79,9 @@ pub fn explain(code: Code) -> Explanation {
         Code::TokenExpired => access::TOKEN_EXPIRED,
         Code::NotAllowed => access::NOT_ALLOWED,
         Code::NotAnAgent => access::NOT_AN_AGENT,
+        Code::TokenExists => access::TOKEN_EXISTS,
+        Code::TokenNotFound => access::TOKEN_NOT_FOUND,
+        Code::GrantTooWide => access::GRANT_TOO_WIDE,
         Code::NoAnswer => access::NO_ANSWER,
         Code::InvalidMessage => access::INVALID_MESSAGE,
         Code::ProtocolVersion => access::PROTOCOL_VERSION,
@@ -86,20 +95,96 @@ pub fn explain(code: Code) -> Explanation {
     }
 }
 
-/// Of a state, a stage, a disposition or a reason, by its word. Case does not matter, `-` and a space stand for `_`.
+/// Of what a command exits with.
+#[must_use]
+pub fn explain_exit(code: ExitCode) -> Explanation {
+    exits::exit(code)
+}
+
+/// What kind of word it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Of a deployment, an attempt, a step, a cancel, a report, a runner or a resource.
+    State,
+    /// Why a deployment waits.
+    Waiting,
+    /// Why a report is evidence only.
+    Filed,
+    /// Why a permit was denied.
+    Denied,
+    /// Why an agent declined.
+    Declined,
+    /// What can be decided.
+    Decision,
+    /// Who decides when contact was lost.
+    Policy,
+    /// What a token can be made for.
+    Role,
+    /// What files, adapters and reports say.
+    Term,
+}
+
+impl Kind {
+    /// As people read it.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Kind::State => "state",
+            Kind::Waiting => "waits because",
+            Kind::Filed => "filed because",
+            Kind::Denied => "denied because",
+            Kind::Declined => "declined because",
+            Kind::Decision => "decision",
+            Kind::Policy => "policy",
+            Kind::Role => "role",
+            Kind::Term => "term",
+        }
+    }
+}
+
+/// Every word that is explained, kind by kind. A word that is used in two ways stands once, under the first.
+#[must_use]
+pub fn words() -> Vec<(Kind, &'static str, Explanation)> {
+    let table = |kind, table: &'static [(&'static str, Explanation)]| {
+        table.iter().map(move |(word, explanation)| (kind, *word, *explanation))
+    };
+    let read = |kind, words: &'static [&'static str]| {
+        words.iter().filter_map(move |word| Some((kind, *word, of_reason(word)?)))
+    };
+    let all = table(Kind::State, states::STATES)
+        .chain(table(Kind::Waiting, waiting::WAITING))
+        .chain(read(Kind::Filed, reasons::FILED_WORDS))
+        .chain(read(Kind::Denied, reasons::DENIED_WORDS))
+        .chain(read(Kind::Declined, reasons::DECLINED_WORDS))
+        .chain(read(Kind::Decision, reasons::DECISION_WORDS))
+        .chain(read(Kind::Policy, reasons::POLICY_WORDS))
+        .chain(table(Kind::Role, roles::ROLES))
+        .chain(table(Kind::Term, terms::TERMS));
+    let mut once: Vec<(Kind, &'static str, Explanation)> = Vec::new();
+    for word in all {
+        if !once.iter().any(|(_, other, _)| *other == word.1) {
+            once.push(word);
+        }
+    }
+    once
+}
+
+fn of_reason(word: &str) -> Option<Explanation> {
+    read::<FiledReason>(word)
+        .map(reasons::filed)
+        .or_else(|| read::<PermitDenial>(word).map(reasons::denied))
+        .or_else(|| read::<DeclineReason>(word).map(reasons::declined))
+        .or_else(|| read::<DecisionKind>(word).map(decisions::decision))
+        .or_else(|| read::<Policy>(&word.replace('_', "-")).map(decisions::policy))
+}
+
+/// Of any word that has a meaning here: a state, a stage, a reason, a decision, a role. Case does not matter, `-` and a
+/// space stand for `_`.
 #[must_use]
 pub fn explain_state(name: &str) -> Option<Explanation> {
     let word = name.trim().to_lowercase().replace(['-', ' '], "_");
-    let state = states::STATES.iter().find(|(state, _)| *state == word).map(|(_, explanation)| *explanation);
-    state
-        .or_else(|| read::<FiledReason>(&word).map(reasons::filed))
-        .or_else(|| read::<PermitDenial>(&word).map(reasons::denied))
-        .or_else(|| read::<DeclineReason>(&word).map(reasons::declined))
-}
-
-/// The words of states and stages, in the order of a deployment's life. Reasons are not among them.
-pub fn state_words() -> impl Iterator<Item = &'static str> {
-    states::STATES.iter().map(|(word, _)| *word)
+    words().into_iter().find(|(_, other, _)| *other == word).map(|(_, _, explanation)| explanation)
 }
 
 fn read<'de, T: Deserialize<'de>>(word: &'de str) -> Option<T> {

@@ -10,6 +10,36 @@ const FAULT: &str = "This points at a fault or a forged message. Keep the logs o
 const DENIED: &str = "The step was not begun, and without a permit it can't be.";
 const DECLINED: &str = "The attempt began nothing, and it does not count as a try.";
 
+/// The words of each, as they are stored and shown.
+pub(super) const FILED_WORDS: &[&str] = &[
+    "superseded_fence",
+    "lease_expired",
+    "attempt_terminal",
+    "step_out_of_order",
+    "unknown_attempt",
+    "wrong_agent",
+    "wrong_incarnation",
+    "wrong_fence",
+    "unknown_step",
+    "not_permitted",
+    "sequence_conflict",
+];
+pub(super) const DENIED_WORDS: &[&str] = &[
+    "not_yours",
+    "not_current",
+    "cancel_recorded",
+    "deadline_passed",
+    "out_of_order",
+    "no_such_mutation",
+    "plan_differs",
+    "permit_open",
+];
+pub(super) const DECLINED_WORDS: &[&str] =
+    &["busy", "conflict", "unknown_target", "fence_regression", "host_policy", "draining"];
+pub(super) const DECISION_WORDS: &[&str] =
+    &["retry", "accept_succeeded", "accept_failed", "accept_cancelled", "rollback", "readmit", "abandon", "note"];
+pub(super) const POLICY_WORDS: &[&str] = &["manual", "when_proven", "trust_report"];
+
 fn because(what: &'static str, still_true: &'static str, next: &'static str) -> Explanation {
     Explanation { what, still_true, next }
 }
@@ -81,8 +111,8 @@ pub(super) fn declined(reason: DeclineReason) -> Explanation {
             ("The agent is at work on another attempt of this target.", "Wait until that one has ended.")
         }
         DeclineReason::Conflict => (
-            "The agent holds the same attempt under another fence, or another attempt under the same fence.",
-            "Look whether the coordinator was restored from a backup, or the agent's machine was copied.",
+            "The agent's host holds another attempt of the same deployment whose work may still run, or the same attempt under another fence.",
+            "holdfast show D names the earlier attempt. If its work still runs on that host, it ends or is stopped first. If not, look whether the coordinator was restored from a backup, or the agent's machine was copied.",
         ),
         DeclineReason::UnknownTarget => (
             "The agent does not serve this target, one of its resources, or its adapter.",

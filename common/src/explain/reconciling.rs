@@ -13,7 +13,7 @@ pub(super) const NOTHING_TO_RECONCILE: Explanation = Explanation {
 pub(super) const DECISION_NOT_OPEN: Explanation = Explanation {
     what: "This decision lacks its proof: the runner is not known to be out, or the target's state is not known well enough for it.",
     still_true: STILL_RESERVED,
-    next: "holdfast reconcile show D says for each decision what is missing. Fence off, then inspect; what can't be proven a person may attest. There is no unlock.",
+    next: "holdfast reconcile show D says for each decision what is missing, and what the adapter can do about it. What can't be proven a person may attest. There is no unlock.",
 };
 
 pub(super) const EVIDENCE_MOVED: Explanation = Explanation {
@@ -23,9 +23,9 @@ pub(super) const EVIDENCE_MOVED: Explanation = Explanation {
 };
 
 pub(super) const NOT_CONFIRMED: Explanation = Explanation {
-    what: "This action is severe, and the name of the target was not given or is another one. Typing the name guards against acting on the wrong target.",
+    what: "What must be confirmed by a person was not. A severe action asks for the target's name, typed, which guards against acting on the wrong target. Signing in asks for the fingerprint of the coordinator's CA.",
     still_true: "Nothing was changed.",
-    next: "Give --confirm with the target's exact name, after reading the consequences.",
+    next: "Give --confirm with the target's exact name, after reading the consequences. At login, compare the fingerprint and give it with --fingerprint, or give --ca FILE.",
 };
 
 pub(super) const CANNOT_INSPECT: Explanation = Explanation {

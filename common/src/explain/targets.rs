@@ -53,7 +53,7 @@ pub(super) const NO_ELIGIBLE_AGENT: Explanation = Explanation {
 pub(super) const TARGET_UNCERTAIN: Explanation = Explanation {
     what: "An earlier deployment of this target is uncertain: it was permitted to change the target, contact was lost, and nobody knows whether the change was made or still runs.",
     still_true: "The target stays reserved for it. Nothing else starts there, however long it takes, because a second change could meet the first.",
-    next: "Read holdfast reconcile show D. Where the adapter can, fence off and inspect; then decide. Waiting deployments follow by themselves afterwards.",
+    next: "Read holdfast reconcile show D: it tells what the adapter can do to find out, and which decisions that opens. Waiting deployments follow by themselves afterwards.",
 };
 
 pub(super) const TARGET_WAITS_FOR_DECISION: Explanation = Explanation {

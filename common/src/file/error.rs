@@ -55,6 +55,8 @@ pub struct Error {
     pub message: String,
     /// The key or value that was probably meant.
     pub suggestion: Option<String>,
+    /// It is about a value that was given for an input: the file itself is sound.
+    pub about_given: bool,
 }
 
 impl Error {
@@ -65,6 +67,7 @@ impl Error {
             key: (!fault.place.path.is_empty()).then(|| bounded(&one_line(&fault.place.path), 200)),
             message: one_line(&fault.message),
             suggestion: fault.suggestion,
+            about_given: fault.about_given,
         }
     }
 
@@ -75,9 +78,11 @@ impl Error {
             Some(key) => format!("{file}:{}, at {key}", self.position),
             None => format!("{file}:{}", self.position),
         };
-        let next = match &self.suggestion {
-            Some(word) => format!("did you mean {word:?}? then: holdfast check {file}"),
-            None => format!("holdfast check {file}"),
+        let next = match (&self.suggestion, self.about_given) {
+            (Some(word), true) => format!("did you mean --set {word}=VALUE?"),
+            (None, true) => format!("--set NAME=VALUE, for the inputs that {file} declares under [inputs]"),
+            (Some(word), false) => format!("did you mean {word:?}? then: holdfast check {file}"),
+            (None, false) => format!("holdfast check {file}"),
         };
         Problem::new(self.code, &self.message)
             .known(place)

@@ -122,7 +122,8 @@ impl Inputs {
                 }
                 Err(complaint) => {
                     let code = if complaint.code == Code::TooLarge { Code::TooLarge } else { Code::InvalidInput };
-                    reader.fault(code, input.place.clone(), format!("the value given: {}", complaint.message));
+                    let message = format!("the value given for \"{name}\": {}", complaint.message);
+                    given_fault(reader, code, input.place.clone(), message);
                 }
             }
         }
@@ -130,7 +131,7 @@ impl Inputs {
             self.declared.iter().filter(|(name, _)| !values.contains_key(*name) && !given.contains_key(*name))
         {
             let message = format!("the input \"{name}\" is required: give it with --set {name}=...");
-            reader.fault(Code::InvalidInput, input.place.clone(), message);
+            given_fault(reader, Code::InvalidInput, input.place.clone(), message);
         }
         values
     }
@@ -142,8 +143,14 @@ impl Inputs {
             place,
             message: format!("the file declares no input {}", shown(name)),
             suggestion: nearest(name, self.declared.keys().map(String::as_str)),
+            about_given: true,
         });
     }
+}
+
+/// The file is sound, what was given for it is not.
+fn given_fault(reader: &mut Reader, code: Code, place: Place, message: String) {
+    reader.faults.push(Fault { code, place, message, suggestion: None, about_given: true });
 }
 
 fn read_one(reader: &mut Reader, name: &str, item: &Item<'_>) -> Option<Input> {

@@ -33,11 +33,13 @@ pub(super) struct Fault {
     pub(super) place: Place,
     pub(super) message: String,
     pub(super) suggestion: Option<String>,
+    /// It is about a value that was given for an input, not about the file.
+    pub(super) about_given: bool,
 }
 
 impl Fault {
     pub(super) fn at(code: Code, at: usize, message: String) -> Self {
-        Self { code, place: Place { at, path: String::new() }, message, suggestion: None }
+        Self { code, place: Place { at, path: String::new() }, message, suggestion: None, about_given: false }
     }
 }
 
@@ -95,7 +97,7 @@ pub(super) struct Reader {
 
 impl Reader {
     pub(super) fn fault(&mut self, code: Code, place: Place, message: impl Into<String>) {
-        self.faults.push(Fault { code, place, message: message.into(), suggestion: None });
+        self.faults.push(Fault { code, place, message: message.into(), suggestion: None, about_given: false });
     }
 
     pub(super) fn complain(&mut self, place: Place, complaint: Complaint) {
@@ -128,6 +130,7 @@ impl Reader {
                 place: Place { at: entry.at, path },
                 message: format!("unknown key {}", shown(key)),
                 suggestion: nearest(key, known.iter().copied()),
+                about_given: false,
             });
         }
         Some(fields)
@@ -222,6 +225,7 @@ impl Reader {
             place: item.place(),
             message: format!("{} is not one of {}", shown(text), words.join(", ")),
             suggestion: nearest(text, choices.iter().map(|(word, _)| *word)),
+            about_given: false,
         });
         None
     }

@@ -58,6 +58,7 @@ impl Reader {
                     place: item.place(),
                     message: format!("the input {} is not declared under [inputs]", shown(name)),
                     suggestion: nearest(name, declared.iter().map(String::as_str)),
+                    about_given: false,
                 }),
                 Piece::Input(_) | Piece::Text(_) => {}
             }

@@ -1,7 +1,8 @@
 //! One sentence per decision. Each claims no more than the recorded facts; text from outside is not repeated here.
 
-use holdfast_common::id::{DeploymentLabel, StepName};
+use holdfast_common::id::{AgentName, DeploymentLabel, StepName};
 use holdfast_common::recovery::DecisionKind;
+use holdfast_common::report::DeclineReason;
 use holdfast_common::spec::OrderKey;
 use holdfast_common::time::Millis;
 
@@ -60,6 +61,29 @@ pub(crate) fn uncertain(ttl: Millis, step: &StepName) -> String {
 
 pub(crate) fn end_unknown(step: &StepName) -> String {
     format!("the agent says that nobody can tell how step {step} ended")
+}
+
+/// Why an agent did not take the last attempt. Where an earlier one was leased to it too, its work may still run there.
+pub(crate) fn declined(deployment: &Deployment, agent: &AgentName, reason: DeclineReason) -> String {
+    let offered = deployment.attempts.last().map(|attempt| attempt.id);
+    let earlier =
+        deployment.attempts.iter().rev().find(|attempt| Some(attempt.id) != offered && attempt.agent == *agent);
+    let why = match (reason, earlier) {
+        (DeclineReason::Conflict, Some(earlier)) => format!(
+            "its host still has attempt {} of this deployment under fence {}, whose work may be running there",
+            earlier.number, earlier.fence
+        ),
+        (DeclineReason::Conflict, None) => "its host holds the same attempt under another fence".to_owned(),
+        (DeclineReason::Busy, _) => {
+            "its host still has work of an earlier deployment of this target, which may be running there".to_owned()
+        }
+        (DeclineReason::UnknownTarget, _) => "it does not serve this target, resource or adapter".to_owned(),
+        (DeclineReason::FenceRegression, _) => "the fence is not above the highest that it has seen".to_owned(),
+        (DeclineReason::HostPolicy, _) => "its host's policy forbids it".to_owned(),
+        (DeclineReason::Draining, _) => "it is draining".to_owned(),
+        (DeclineReason::NoRoom, _) => "its host has no room to record what would come of it".to_owned(),
+    };
+    format!("{agent} declined: {why}")
 }
 
 pub(crate) fn tries_used(tries: u32) -> String {

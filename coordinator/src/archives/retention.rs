@@ -51,8 +51,13 @@ fn needed(reader: &Reader) -> Result<BTreeSet<Sha256>, Error> {
         vec![DeploymentState::Queued, DeploymentState::Active, DeploymentState::Uncertain, DeploymentState::Held];
     let mut before = None;
     loop {
-        let page =
-            reader.deployments(&DeploymentFilter { states: states.clone(), before, limit: PAGE, target: None })?;
+        let page = reader.deployments(&DeploymentFilter {
+            states: states.clone(),
+            before,
+            limit: PAGE,
+            target: None,
+            among: None,
+        })?;
         needed.extend(page.iter().flat_map(of_row));
         match page.last() {
             Some(last) => before = Some(last.place),
@@ -64,6 +69,7 @@ fn needed(reader: &Reader) -> Result<BTreeSet<Sha256>, Error> {
             target: Some(target.spec.name),
             states: vec![DeploymentState::Succeeded],
             before: None,
+            among: None,
             limit: KEPT_PER_TARGET,
         };
         needed.extend(reader.deployments(&filter)?.iter().flat_map(of_row));

@@ -11,7 +11,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use holdfast_common::code::Code;
+use holdfast_common::id::TargetName;
 use holdfast_common::problem::Problem;
+use holdfast_common::time::Wall;
 use holdfast_net::bearer;
 use holdfast_net::peer::Peer;
 use tonic::Status;
@@ -20,8 +22,9 @@ use tonic::codegen::Service;
 use tonic::codegen::http::{HeaderMap, Request, Response};
 use tonic::metadata::MetadataMap;
 
-use super::methods::{Answers, Demand, Method, method};
+use super::methods::{Answers, Demand, Method, Over, method};
 use super::role::Permission;
+use super::scope::Scope;
 use super::secret::Hash;
 use super::token::{Standing, Token};
 use super::{DEADLINE, Operator, WallClock};
@@ -33,18 +36,30 @@ pub trait Tokens: Send + Sync + 'static {
     fn find(&self, hash: Hash) -> Pin<Box<dyn Future<Output = Result<Option<Token>, String>> + Send + '_>>;
 }
 
+/// Where it is kept that somebody who is signed in was refused.
+pub trait Refusals: Send + Sync + 'static {
+    /// Keeps it, or drops it when there is too much to do: a refusal never waits.
+    fn keep(&self, who: String, what: String, why: String);
+}
+
 /// The gate around `inner`.
 #[derive(Clone)]
 pub struct Guard<S> {
     inner: S,
+    books: Books,
+}
+
+#[derive(Clone)]
+struct Books {
     tokens: Arc<dyn Tokens>,
+    refusals: Arc<dyn Refusals>,
     clock: WallClock,
 }
 
 impl<S> Guard<S> {
     /// Around a service that answers every row of the table.
-    pub fn new(inner: S, tokens: Arc<dyn Tokens>, clock: WallClock) -> Self {
-        Self { inner, tokens, clock }
+    pub fn new(inner: S, tokens: Arc<dyn Tokens>, refusals: Arc<dyn Refusals>, clock: WallClock) -> Self {
+        Self { inner, books: Books { tokens, refusals, clock } }
     }
 }
 
@@ -64,12 +79,12 @@ where
         // The clone takes the place of the one that was polled ready.
         let next = self.inner.clone();
         let mut ready = std::mem::replace(&mut self.inner, next);
-        let (tokens, clock) = (Arc::clone(&self.tokens), self.clock);
+        let books = self.books.clone();
         Box::pin(async move {
             let Some(method) = method(request.uri().path()) else {
                 return Ok(Status::unimplemented("no such method").into_http());
             };
-            if let Err(refused) = admit(method, &mut request, &*tokens, clock).await {
+            if let Err(refused) = admit(method, &mut request, &books).await {
                 return Ok(refused.into_http());
             }
             match method.answers {
@@ -82,12 +97,7 @@ where
     }
 }
 
-async fn admit(
-    method: &Method,
-    request: &mut Request<Body>,
-    tokens: &dyn Tokens,
-    clock: WallClock,
-) -> Result<(), Status> {
+async fn admit(method: &Method, request: &mut Request<Body>, books: &Books) -> Result<(), Status> {
     match method.demand {
         Demand::Nothing => Ok(()),
         Demand::AgentCertificate => {
@@ -96,9 +106,18 @@ async fn admit(
             request.extensions_mut().insert(super::CertifiedAgent(agent));
             Ok(())
         }
-        Demand::Token(permission) => {
-            let operator = signed_in(presented(request.headers())?, tokens, clock).await?;
-            allowed(&operator, permission)?;
+        Demand::SignedIn => {
+            let operator = signed_in(presented(request.headers())?, books).await?;
+            request.extensions_mut().insert(operator);
+            Ok(())
+        }
+        Demand::Token(permission, over) => {
+            let operator = signed_in(presented(request.headers())?, books).await?;
+            if !enough(&operator.scope, permission, over) {
+                let problem = not_allowed(&operator, permission, None);
+                books.refusals.keep(operator.name.to_string(), method.path.to_owned(), problem.title.clone());
+                return Err(status::of(&problem));
+            }
             request.extensions_mut().insert(operator);
             Ok(())
         }
@@ -111,34 +130,55 @@ fn presented(headers: &HeaderMap) -> Result<Hash, Status> {
     text.map(Hash::of).ok_or_else(|| status::of(&not_signed_in("a token is required")))
 }
 
-async fn signed_in(hash: Hash, tokens: &dyn Tokens, clock: WallClock) -> Result<Operator, Status> {
-    let found = tokens.find(hash).await.map_err(|error| {
+async fn signed_in(hash: Hash, books: &Books) -> Result<Operator, Status> {
+    standing(books.tokens.find(hash).await, hash, (books.clock)())
+}
+
+/// Who it is that a token was found for, if it is good now.
+pub(crate) fn standing(found: Result<Option<Token>, String>, hash: Hash, now: Wall) -> Result<Operator, Status> {
+    let found = found.map_err(|error| {
         tracing::error!(%error, "could not look a token up");
         status::plain(Code::StoreFailed, Code::StoreFailed.title())
     })?;
     let token = found.ok_or_else(|| status::of(&not_signed_in("the token is not known")))?;
-    match token.standing(clock()) {
-        Standing::Valid => Ok(Operator { name: token.name, role: token.role, expires_at: token.expires_at }),
+    match token.standing(now) {
+        Standing::Valid => Ok(Operator { name: token.name, scope: token.scope, expires_at: token.expires_at, hash }),
         // The same answer as for a token that never was.
         Standing::Revoked => Err(status::of(&not_signed_in("the token is not known"))),
         Standing::Expired => Err(status::of(
             &Problem::new(Code::TokenExpired, "the token has expired")
                 .so("nothing was changed")
-                .next("holdfast-coordinator token create --name NAME --role ROLE --ttl 30d"),
+                .next("ask an admin for a new one: holdfast token create --name NAME --role ROLE --ttl 30d")
+                .next("then: holdfast login ADDRESS"),
         )),
     }
 }
 
-fn allowed(operator: &Operator, permission: Permission) -> Result<(), Status> {
-    if operator.role.may(permission) {
-        return Ok(());
+/// What the gate itself can tell. About one target, and of lists, the handler tells the rest.
+fn enough(scope: &Scope, permission: Permission, over: Over) -> bool {
+    match over {
+        Over::OneTarget | Over::Each => scope.may_somewhere(permission),
     }
-    let title = format!("{} is {} and may not {}", operator.name, operator.role, permission.words());
-    Err(status::of(&Problem::new(Code::NotAllowed, title).so("nothing was changed").next("holdfast whoami")))
+}
+
+/// The refusal to somebody who is signed in, and may see that target if one is named.
+pub(crate) fn not_allowed(operator: &Operator, permission: Permission, target: Option<&TargetName>) -> Problem {
+    let words = permission.words();
+    let problem = match target {
+        Some(target) => Problem::new(Code::NotAllowed, format!("{} may not {words} on {target}", operator.name))
+            .with("target", target.as_str()),
+        None => Problem::new(Code::NotAllowed, format!("{} may not {words}", operator.name)),
+    };
+    problem
+        .known(format!("the token's grants are {}", operator.scope))
+        .so("nothing was changed")
+        .next("holdfast whoami")
 }
 
 fn not_signed_in(why: &str) -> Problem {
-    Problem::new(Code::NotSignedIn, format!("not signed in: {why}")).so("nothing was changed")
+    Problem::new(Code::NotSignedIn, format!("not signed in: {why}"))
+        .so("nothing was changed")
+        .next("holdfast login ADDRESS, with a token of this coordinator")
 }
 
 fn too_slow() -> Problem {

@@ -12,8 +12,19 @@ pub enum Demand {
     Nothing,
     /// A certificate that names an agent.
     AgentCertificate,
-    /// A token whose role has this permission.
-    Token(Permission),
+    /// Any token that is good.
+    SignedIn,
+    /// A token with this permission, over what is named beside it.
+    Token(Permission, Over),
+}
+
+/// What a permission must be held over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// The target that the request is about. What the caller may not view is answered like what does not exist.
+    OneTarget,
+    /// Each thing that is told or managed, by itself: what the caller may not is left out.
+    Each,
 }
 
 /// How a method answers, which says how long it may take.
@@ -44,38 +55,47 @@ const fn streaming(path: &'static str, demand: Demand) -> Method {
     Method { path, demand, answers: Answers::Streaming }
 }
 
-const VIEW: Demand = Demand::Token(Permission::View);
+const VIEW: Demand = on_target(Permission::View);
+const LIST: Demand = Demand::Token(Permission::View, Over::Each);
+const MANAGE: Demand = Demand::Token(Permission::Admin, Over::Each);
+
+const fn on_target(permission: Permission) -> Demand {
+    Demand::Token(permission, Over::OneTarget)
+}
 
 /// The table.
 pub const METHODS: &[Method] = &[
     streaming("/holdfast.v1.AgentService/Connect", Demand::AgentCertificate),
     streaming("/holdfast.v1.AgentService/UploadLog", Demand::AgentCertificate),
     streaming("/holdfast.v1.AgentService/FetchArchive", Demand::AgentCertificate),
-    once("/holdfast.v1.OperatorService/WhoAmI", VIEW),
-    once("/holdfast.v1.OperatorService/ApplyTarget", Demand::Token(Permission::Declare)),
+    once("/holdfast.v1.OperatorService/WhoAmI", Demand::SignedIn),
+    once("/holdfast.v1.OperatorService/ApplyTarget", on_target(Permission::Hold)),
     once("/holdfast.v1.OperatorService/GetTarget", VIEW),
-    once("/holdfast.v1.OperatorService/ListTargets", VIEW),
-    once("/holdfast.v1.OperatorService/InspectTarget", Demand::Token(Permission::Inspect)),
-    once("/holdfast.v1.OperatorService/Submit", Demand::Token(Permission::Deploy)),
+    once("/holdfast.v1.OperatorService/ListTargets", LIST),
+    once("/holdfast.v1.OperatorService/InspectTarget", on_target(Permission::Inspect)),
+    once("/holdfast.v1.OperatorService/Submit", on_target(Permission::Deploy)),
     once("/holdfast.v1.OperatorService/GetDeployment", VIEW),
-    once("/holdfast.v1.OperatorService/ListDeployments", VIEW),
+    once("/holdfast.v1.OperatorService/ListDeployments", LIST),
     streaming("/holdfast.v1.OperatorService/WatchEvents", VIEW),
     streaming("/holdfast.v1.OperatorService/ReadLogs", VIEW),
     once("/holdfast.v1.OperatorService/ListEvidence", VIEW),
-    once("/holdfast.v1.OperatorService/Cancel", Demand::Token(Permission::Cancel)),
+    once("/holdfast.v1.OperatorService/Cancel", on_target(Permission::Cancel)),
     once("/holdfast.v1.OperatorService/GetReconciliation", VIEW),
-    once("/holdfast.v1.OperatorService/InspectDeployment", Demand::Token(Permission::Inspect)),
-    once("/holdfast.v1.OperatorService/FenceOffDeployment", Demand::Token(Permission::Decide)),
-    once("/holdfast.v1.OperatorService/Attest", Demand::Token(Permission::Attest)),
-    once("/holdfast.v1.OperatorService/Decide", Demand::Token(Permission::Decide)),
-    once("/holdfast.v1.OperatorService/ListAgents", VIEW),
-    streaming("/holdfast.v1.OperatorService/UploadArchive", Demand::Token(Permission::Deploy)),
-    once("/holdfast.v1.OperatorService/HoldTarget", Demand::Token(Permission::Hold)),
-    once("/holdfast.v1.OperatorService/UnholdTarget", Demand::Token(Permission::Hold)),
+    once("/holdfast.v1.OperatorService/InspectDeployment", on_target(Permission::Inspect)),
+    once("/holdfast.v1.OperatorService/FenceOffDeployment", on_target(Permission::Decide)),
+    once("/holdfast.v1.OperatorService/Attest", on_target(Permission::Attest)),
+    once("/holdfast.v1.OperatorService/Decide", on_target(Permission::Decide)),
+    once("/holdfast.v1.OperatorService/ListAgents", LIST),
+    streaming("/holdfast.v1.OperatorService/UploadArchive", Demand::Token(Permission::Deploy, Over::Each)),
+    once("/holdfast.v1.OperatorService/HoldTarget", on_target(Permission::Hold)),
+    once("/holdfast.v1.OperatorService/UnholdTarget", on_target(Permission::Hold)),
     once("/holdfast.v1.OperatorService/Plan", VIEW),
+    once("/holdfast.v1.OperatorService/CreateToken", MANAGE),
+    once("/holdfast.v1.OperatorService/ListTokens", MANAGE),
+    once("/holdfast.v1.OperatorService/RevokeToken", MANAGE),
     once("/grpc.health.v1.Health/Check", Demand::Nothing),
     streaming("/grpc.health.v1.Health/Watch", Demand::Nothing),
-    streaming("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", VIEW),
+    streaming("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", Demand::SignedIn),
 ];
 
 /// The row of a path, compared byte by byte: no other spelling of a path is the same method.

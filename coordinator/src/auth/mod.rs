@@ -1,11 +1,14 @@
 //! Who may call what.
 //!
 //! Agents are known by their certificate, operators by a token that only its hash is kept of. [`methods`] is the one
-//! table of what each method demands, [`guard`] enforces it before any handler, [`role`] says what a token may.
+//! table of what each method demands, [`guard`] enforces it before any handler, [`role`] says what a role may, and
+//! [`scope`] on which targets. Which target a request is about only its handler knows: it asks
+//! [`crate::grpc`]'s own `find`, which gives out no target and no deployment without a permission on it.
 
 pub mod guard;
 pub mod methods;
 pub mod role;
+pub mod scope;
 pub mod secret;
 pub mod token;
 
@@ -15,8 +18,9 @@ use holdfast_common::id::{AgentName, OperatorName};
 use holdfast_common::time::Wall;
 use tonic::Status;
 
-pub use guard::{Guard, Tokens};
+pub use guard::{Guard, Refusals, Tokens};
 pub use role::{Permission, Role};
+pub use scope::{Grant, Scope};
 pub use secret::{Hash, Secret};
 pub use token::{Standing, Token};
 
@@ -31,10 +35,12 @@ pub type WallClock = fn() -> Wall;
 pub struct Operator {
     /// Whose token it is.
     pub name: OperatorName,
-    /// What it may.
-    pub role: Role,
+    /// What it may, and where.
+    pub scope: Scope,
     /// When the token ends.
     pub expires_at: Wall,
+    /// By which the token is known: whoever serves for long looks from time to time whether it is still good.
+    pub hash: Hash,
 }
 
 /// The agent behind a request. Put there by [`Guard`], from the certificate.

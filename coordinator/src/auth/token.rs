@@ -3,25 +3,29 @@
 use holdfast_common::id::OperatorName;
 use holdfast_common::time::Wall;
 
-use super::role::Role;
+use super::scope::Scope;
 
 /// Everything about a token but its secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
     /// The operator it stands for. Unique.
     pub name: OperatorName,
-    /// What it was made for.
-    pub role: Role,
+    /// What it allows, and on which targets.
+    pub scope: Scope,
     /// When it ends. Every token does.
     pub expires_at: Wall,
     /// It was taken back.
     pub revoked: bool,
+    /// When it was made; `None` for one from before that was kept.
+    pub created_at: Option<Wall>,
+    /// By whom; `None` for one that was made on the coordinator's host.
+    pub created_by: Option<OperatorName>,
 }
 
 /// How a token stands at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It opens what its role may.
+    /// It opens what its grants allow.
     Valid,
     /// Its time is over.
     Expired,
@@ -49,9 +53,11 @@ mod tests {
     fn a_token_ends_at_its_instant_and_a_revoked_one_is_never_valid() {
         let token = Token {
             name: OperatorName::new("anna").expect("a name"),
-            role: Role::Admin,
+            scope: Scope::default(),
             expires_at: Wall(100),
             revoked: false,
+            created_at: None,
+            created_by: None,
         };
         assert_eq!(token.standing(Wall(99)), Standing::Valid);
         assert_eq!(token.standing(Wall(100)), Standing::Expired);

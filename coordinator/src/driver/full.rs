@@ -186,6 +186,8 @@ fn waits_for(message: &Message) -> Option<&str> {
         Body::State { .. }
         | Body::TargetOf { .. }
         | Body::Agent { .. }
+        | Body::MakeToken { .. }
+        | Body::RevokeToken { .. }
         | Body::Refused { .. }
         | Body::SessionStarted(_)
         | Body::AgentsChanged

@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use super::inbox::{Body, Message, OrphanReport, Published, Reply, WAITING};
 use super::watchers::News;
 use super::{Asked, Error, Told};
-use crate::store::AgentRow;
+use crate::store::{AgentRow, TokenRow};
 
 /// Cheap to clone.
 ///
@@ -74,10 +74,10 @@ impl Handle {
         answer.await.ok().flatten()
     }
 
-    /// Whether the deployment is known and has not ended.
+    /// The target of a deployment that has not ended.
     #[must_use]
-    pub fn is_live(&self, deployment: DeploymentId) -> bool {
-        self.published.target_of(deployment).is_some()
+    pub fn live_on(&self, deployment: DeploymentId) -> Option<TargetName> {
+        self.published.target_of(deployment)
     }
 
     /// The target of a deployment; `None` if the store does not know it.
@@ -106,6 +106,16 @@ impl Handle {
     /// Writes what is known of an agent.
     pub async fn put_agent(&self, row: AgentRow) -> Result<(), Error> {
         self.call(|reply| Body::Agent { row: Box::new(row), reply }).await
+    }
+
+    /// Writes a new token. False, and nothing is written, if a valid one of that name is there.
+    pub async fn make_token(&self, row: TokenRow) -> Result<bool, Error> {
+        self.call(|reply| Body::MakeToken { row: Box::new(row), reply }).await
+    }
+
+    /// Takes that token back. False if it is not there any more, or another one has its name by now.
+    pub async fn revoke_token(&self, row: TokenRow) -> Result<bool, Error> {
+        self.call(|reply| Body::RevokeToken { row: Box::new(row), reply }).await
     }
 
     /// Keeps that `who` was refused `what`, and why. Dropped when the driver has more to do than it can.

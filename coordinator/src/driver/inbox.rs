@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
 use super::watchers::Watchers;
 use super::{Asked, BATCH, Error, Handle, Told};
-use crate::store::AgentRow;
+use crate::store::{AgentRow, TokenRow};
 
 /// Messages that may wait at once. More wait in their callers.
 pub(super) const WAITING: usize = 1024;
@@ -41,6 +41,7 @@ impl Message {
             Body::Ask { reply, .. } => reply.say(Err(why)),
             Body::Orphan { reply, .. } => reply.say(Err(why)),
             Body::Agent { reply, .. } => reply.say(Err(why)),
+            Body::MakeToken { reply, .. } | Body::RevokeToken { reply, .. } => reply.say(Err(why)),
             Body::State { .. }
             | Body::TargetOf { .. }
             | Body::Refused { .. }
@@ -91,6 +92,8 @@ pub(super) enum Body {
     TargetOf { deployment: DeploymentId, reply: Reply<Option<TargetName>> },
     Orphan { report: Box<OrphanReport>, reply: Reply<Result<Disposition, Error>> },
     Agent { row: Box<AgentRow>, reply: Reply<Result<(), Error>> },
+    MakeToken { row: Box<TokenRow>, reply: Reply<Result<bool, Error>> },
+    RevokeToken { row: Box<TokenRow>, reply: Reply<Result<bool, Error>> },
     Refused { who: String, what: String, why: String },
     SessionStarted(Speaker),
     AgentsChanged,

@@ -28,7 +28,8 @@ use crate::crash::{CrashPoint, reached};
 use crate::metrics::Metrics;
 use crate::room::{Endless, Space};
 use crate::store::rows::EventFilter;
-use crate::store::{self, Reader, RefusalRow, Store, Transaction};
+use crate::store::{self, Reader, RefusalRow, Store, TokenRow, Transaction};
+use crate::tokens;
 
 /// Targets that one step wakes at most.
 const WOKEN: usize = 256;
@@ -284,6 +285,18 @@ impl Inner {
                 let reply = reply.clone();
                 let result = Failure::contain(tx.put_agent(row).map_err(Failure::from))?;
                 batch.wrote |= result.is_ok();
+                batch.answer(move |_| reply.say(result));
+            }
+            Body::MakeToken { row, reply } => {
+                let reply = reply.clone();
+                let result = Failure::contain(make_token(tx, row, self.now.wall).map_err(Failure::from))?;
+                batch.wrote |= matches!(result, Ok(true));
+                batch.answer(move |_| reply.say(result));
+            }
+            Body::RevokeToken { row, reply } => {
+                let reply = reply.clone();
+                let result = Failure::contain(revoke_token(tx, TokenRow::clone(row)).map_err(Failure::from))?;
+                batch.wrote |= matches!(result, Ok(true));
                 batch.answer(move |_| reply.say(result));
             }
             // The reserve is for results.
@@ -563,6 +576,22 @@ fn uncertain_since(reader: &Reader, deployment: DeploymentId) -> Result<Option<W
             Some(_) | None => return Ok(since),
         }
     }
+}
+
+fn make_token(tx: &mut impl Transaction, row: &TokenRow, now: Wall) -> Result<bool, store::Error> {
+    let taken = tx.token(&row.name)?.is_some_and(|there| there.expires_at > Some(now));
+    if !taken {
+        tx.put_token(row)?;
+    }
+    Ok(!taken)
+}
+
+fn revoke_token(tx: &mut impl Transaction, row: TokenRow) -> Result<bool, store::Error> {
+    let there = tx.token(&row.name)?.is_some_and(|there| there.hash == row.hash);
+    if there {
+        tx.put_token(&tokens::revoked(row))?;
+    }
+    Ok(there)
 }
 
 /// The agent that an effect goes to; `None` for what the driver does itself.

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     fn entry(deployment: DeploymentId, newest: u64) -> Vec<Entry> {
-        let event = Event::OfferAccepted { attempt: AttemptId(Uuid::nil()) };
+        let event = Event::OfferAccepted { attempt: AttemptId(Uuid::nil()), deadline: None };
         let recorded = Recorded { sequence: EventSequence(newest), at: Wall(1), deployment: Some(deployment), event };
         let events = vec![Recorded { deployment: None, ..recorded.clone() }, recorded];
         let appended = Appended { newest: GlobalOrder(newest), hashes: vec!["a".to_owned(), "b".to_owned()] };

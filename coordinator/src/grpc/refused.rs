@@ -1,7 +1,7 @@
 //! What the driver and the store refuse, told with the facts of the target.
 
 use holdfast_common::code::Code;
-use holdfast_common::id::TargetName;
+use holdfast_common::id::{DeploymentLabel, TargetName};
 use holdfast_common::problem::Problem;
 use holdfast_coordinator_core::Refusal;
 use holdfast_net::room::{Descriptors, Room};
@@ -13,11 +13,48 @@ use super::view;
 use super::view::enums::state_word;
 use super::view::held;
 use super::view::sentence::decision_word;
+use crate::auth::{Operator, Permission};
 use crate::driver;
 use crate::store;
+use crate::store::rows::DeploymentRow;
+
+/// What a request was about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    /// A target.
+    Target(TargetName),
+    /// A deployment.
+    Deployment(DeploymentLabel),
+}
+
+impl Subject {
+    /// The deployment of that row.
+    pub(super) fn of(row: &DeploymentRow) -> Self {
+        Subject::Deployment(DeploymentLabel { target: row.target.clone(), number: row.record.number })
+    }
+
+    /// Its target.
+    pub(super) fn target(&self) -> &TargetName {
+        match self {
+            Subject::Target(target) => target,
+            Subject::Deployment(label) => &label.target,
+        }
+    }
+
+    /// As it is named on the command line.
+    fn name(&self) -> String {
+        match self {
+            Subject::Target(target) => target.to_string(),
+            Subject::Deployment(label) => label.to_string(),
+        }
+    }
+}
 
 /// Why the driver did not do it. A refusal because of who holds the target tells about the holder.
-pub(super) async fn by_driver(shared: &Shared, target: &TargetName, error: driver::Error) -> Status {
+///
+/// What the caller may not view is not named to them.
+pub(super) async fn by_driver(shared: &Shared, by: &Operator, about: &Subject, error: driver::Error) -> Status {
+    let target = about.target();
     if let driver::Error::Refused(refusal @ (Refusal::TargetHeld { .. } | Refusal::TargetInUse { .. })) = &error
         && let Some(state) = shared.driver.state(target.clone()).await
     {
@@ -27,12 +64,48 @@ pub(super) async fn by_driver(shared: &Shared, target: &TargetName, error: drive
             return status::of(&problem);
         }
     }
-    status::of(&problem(target, &error))
+    if hides(shared, by, &error).await {
+        return status::of(&Problem::new(error.code(), error.code().title()).so("nothing was changed"));
+    }
+    status::of(&problem(about, &error))
 }
 
-fn problem(target: &TargetName, error: &driver::Error) -> Problem {
+/// Whether the refusal names what the caller may not view.
+async fn hides(shared: &Shared, by: &Operator, error: &driver::Error) -> bool {
+    let named = match error {
+        driver::Error::RequestIdReused { existing } => shared.driver.target_of(*existing).await,
+        driver::Error::ResourceTaken(taken) => Some(taken.target.clone()),
+        driver::Error::Refused(_)
+        | driver::Error::NotDeclared(_)
+        | driver::Error::Store(_)
+        | driver::Error::Contradiction(_)
+        | driver::Error::NoRoom(_)
+        | driver::Error::Stopped => None,
+    };
+    named.is_some_and(|named| !by.scope.may(Permission::View, &named))
+}
+
+/// Why a token was not written.
+pub(super) fn about_tokens(error: &driver::Error) -> Status {
     match error {
-        driver::Error::Refused(refusal) => refusal_problem(target, refusal),
+        driver::Error::Stopped => status::plain(Code::NotServing, "the coordinator is stopping"),
+        driver::Error::NoRoom(room) => status::of(&no_room(*room)),
+        driver::Error::Refused(_)
+        | driver::Error::NotDeclared(_)
+        | driver::Error::RequestIdReused { .. }
+        | driver::Error::ResourceTaken(_)
+        | driver::Error::Store(_)
+        | driver::Error::Contradiction(_) => {
+            tracing::error!(%error, "could not write a token");
+            status::of(&internal(Code::StoreFailed))
+        }
+    }
+}
+
+fn problem(about: &Subject, error: &driver::Error) -> Problem {
+    let target = about.target();
+    match error {
+        driver::Error::Refused(refusal) => refusal_problem(about, refusal),
         driver::Error::NotDeclared(name) => no_such_target(name.as_str()),
         driver::Error::RequestIdReused { existing } => Problem::new(error.code(), error.to_string())
             .so("nothing was recorded")
@@ -87,9 +160,11 @@ fn internal(code: Code) -> Problem {
     Problem::new(code, code.title()).so("nothing was changed").next("read the coordinator's log")
 }
 
-fn refusal_problem(target: &TargetName, refusal: &Refusal) -> Problem {
+fn refusal_problem(about: &Subject, refusal: &Refusal) -> Problem {
+    let target = about.target();
+    let name = about.name();
     let problem =
-        Problem::new(refusal.code(), title(refusal)).so("nothing was changed").with("target", target.as_str());
+        Problem::new(refusal.code(), title(&name, refusal)).so("nothing was changed").with("target", target.as_str());
     match refusal {
         Refusal::NotDeclared => no_such_target(target.as_str()),
         Refusal::TargetInUse { holder } | Refusal::TargetHeld { holder, .. } => {
@@ -117,11 +192,12 @@ fn refusal_problem(target: &TargetName, refusal: &Refusal) -> Problem {
         }
         Refusal::NothingToReconcile { .. } => problem.next("holdfast reconcile list"),
         Refusal::DecisionNotOpen { .. } | Refusal::EvidenceMoved { .. } => {
-            problem.next("holdfast reconcile show DEPLOYMENT: each decision, open or why not")
+            problem.next(format!("holdfast reconcile show {name}")).with("deployment", &name)
         }
-        Refusal::CannotInspect { .. } | Refusal::CannotFenceOff { .. } => {
-            problem.next("holdfast reconcile attest DEPLOYMENT, if a person knows how it stands")
-        }
+        Refusal::CannotInspect { .. } | Refusal::CannotFenceOff { .. } => problem
+            .next(format!("holdfast reconcile show {name}"))
+            .next(format!("holdfast reconcile attest {name} ..., where a person knows how it stands"))
+            .with("deployment", &name),
         Refusal::Broken { because } => {
             tracing::error!(%target, because, "a decision contradicts the state");
             internal(Code::Internal)
@@ -130,11 +206,11 @@ fn refusal_problem(target: &TargetName, refusal: &Refusal) -> Problem {
 }
 
 /// The refusal in the words that people use.
-pub(super) fn title(refusal: &Refusal) -> String {
+pub(super) fn title(name: &str, refusal: &Refusal) -> String {
     match refusal {
         Refusal::TargetHeld { holder, state } => format!("{holder} holds the target and is {}", state_word(*state)),
         Refusal::NothingToReconcile { state } => {
-            format!("the deployment is {}: there is nothing to reconcile", state_word(*state))
+            format!("{name} is {}: there is nothing to reconcile", state_word(*state))
         }
         Refusal::DecisionNotOpen { kind, why_not } => format!("{} is not open: {why_not}", decision_word(*kind)),
         Refusal::EvidenceMoved { shown, newest } => {

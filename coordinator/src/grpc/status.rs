@@ -86,7 +86,9 @@ pub fn grpc_code(code: Code) -> tonic::Code {
         | Code::ReasonMissing
         | Code::ObservedMissing
         | Code::InvalidMessage => tonic::Code::InvalidArgument,
-        Code::TargetNotFound | Code::DeploymentNotFound | Code::AgentNotFound => tonic::Code::NotFound,
+        Code::TargetNotFound | Code::DeploymentNotFound | Code::AgentNotFound | Code::TokenNotFound => {
+            tonic::Code::NotFound
+        }
         Code::NotSupported
         | Code::RequestIdReused
         | Code::RevisionMismatch
@@ -102,6 +104,7 @@ pub fn grpc_code(code: Code) -> tonic::Code {
         | Code::ResourceTaken
         | Code::FenceExhausted
         | Code::AlreadyEnded
+        | Code::TokenExists
         | Code::NothingToReconcile
         | Code::DecisionNotOpen
         | Code::CannotInspect
@@ -113,7 +116,7 @@ pub fn grpc_code(code: Code) -> tonic::Code {
         Code::QueueFull | Code::DiskFull | Code::OutOfDescriptors => tonic::Code::ResourceExhausted,
         Code::EvidenceMoved | Code::SessionReplaced => tonic::Code::Aborted,
         Code::NotSignedIn | Code::TokenExpired | Code::NotAnAgent => tonic::Code::Unauthenticated,
-        Code::NotAllowed => tonic::Code::PermissionDenied,
+        Code::NotAllowed | Code::GrantTooWide => tonic::Code::PermissionDenied,
         Code::NoAnswer => tonic::Code::DeadlineExceeded,
         Code::Internal | Code::StoreFailed | Code::Config => tonic::Code::Internal,
         Code::NotServing => tonic::Code::Unavailable,

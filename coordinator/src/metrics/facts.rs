@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn the_kinds_of_events_are_those_that_are_stored() {
-        let event = Event::OfferAccepted { attempt: holdfast_common::id::AttemptId(uuid::Uuid::nil()) };
+        let event = Event::OfferAccepted { attempt: holdfast_common::id::AttemptId(uuid::Uuid::nil()), deadline: None };
         let stored = serde_json::to_value(&event).unwrap();
         assert_eq!(stored["event"], kind(&event));
         assert!(EVENTS.contains(&kind(&event)));

@@ -25,6 +25,7 @@ use holdfast_proto::v1;
 use tokio::sync::oneshot;
 
 pub use outgoing::{Answers, Outgoing, QUEUE};
+pub(crate) use pattern::fits;
 pub use profile::Profile;
 
 /// Inquiries that a session remembers to have been asked.

@@ -38,7 +38,7 @@ impl From<&Hello> for Profile {
 
 impl Profile {
     /// Whether it has every label that the target selects by.
-    pub(super) fn matches(&self, target: &TargetSpec) -> bool {
+    pub(crate) fn matches(&self, target: &TargetSpec) -> bool {
         matches(&self.labels, target)
     }
 

@@ -120,6 +120,9 @@ pub trait Transaction {
     /// Writes a token, or replaces the one of the same name.
     fn put_token(&mut self, token: &TokenRow) -> Result<(), Error>;
 
+    /// The token of that name.
+    fn token(&mut self, name: &OperatorName) -> Result<Option<TokenRow>, Error>;
+
     /// Takes a token away. False if there was none of that name.
     fn remove_token(&mut self, name: &OperatorName) -> Result<bool, Error>;
 

@@ -59,6 +59,8 @@ pub struct DeploymentRow {
 pub struct DeploymentFilter {
     /// Of this target only.
     pub target: Option<TargetName>,
+    /// Of one of these targets only, which are those that the asker may view; `None` means any.
+    pub among: Option<Vec<TargetName>>,
     /// In one of these states only; empty means any.
     pub states: Vec<DeploymentState>,
     /// Older than this [`DeploymentRow::place`] only.
@@ -87,10 +89,14 @@ pub struct TokenRow {
     pub hash: Digest,
     /// Whose.
     pub name: OperatorName,
-    /// The role, as the table of roles names it.
-    pub role: String,
+    /// What it allows, and where, each like `operator:shop@*`.
+    pub grants: Vec<String>,
     /// Not after this.
     pub expires_at: Option<Wall>,
+    /// When it was made.
+    pub created_at: Option<Wall>,
+    /// By whom over the API; `None` for one that was made on the coordinator's host.
+    pub created_by: Option<OperatorName>,
 }
 
 /// What is known of an agent.

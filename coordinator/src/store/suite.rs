@@ -657,7 +657,14 @@ pub(crate) fn evidence_after_the_end_is_kept_with_the_deployment(factory: &impl 
 }
 
 fn token() -> TokenRow {
-    TokenRow { hash: Digest::of_bytes(b"secret"), name: operator(), role: "admin".to_owned(), expires_at: None }
+    TokenRow {
+        hash: Digest::of_bytes(b"secret"),
+        name: operator(),
+        grants: vec!["admin:*".to_owned()],
+        expires_at: None,
+        created_at: None,
+        created_by: None,
+    }
 }
 
 pub(crate) fn tokens_agents_orphans_and_refusals_read_back(factory: &impl Factory) {
@@ -676,12 +683,20 @@ pub(crate) fn tokens_agents_orphans_and_refusals_read_back(factory: &impl Factor
         fence: holdfast_common::fence::Fence::first(Epoch(1)).unwrap(),
     };
     let lost = orphan(agent.clone(), incarnation, claim, reports().remove(1), Wall(4));
-    let viewer = TokenRow { role: "viewer".to_owned(), expires_at: Some(Wall(9)), ..token() };
+    let viewer = TokenRow {
+        grants: vec!["viewer:shop@*".to_owned(), "viewer:mail@prod".to_owned()],
+        expires_at: Some(Wall(9)),
+        created_at: Some(Wall(8)),
+        created_by: Some(OperatorName::new("root").unwrap()),
+        ..token()
+    };
     let refusal =
         |why: usize| RefusalRow { who: "eve".to_owned(), what: "submit".to_owned(), why: why.to_string(), at: Wall(5) };
     let mut tx = store.begin().unwrap();
     tx.put_token(&token()).unwrap();
     tx.put_token(&viewer).unwrap();
+    assert_eq!(tx.token(&operator()).unwrap(), Some(viewer.clone()));
+    assert_eq!(tx.token(&OperatorName::new("eve").unwrap()).unwrap(), None);
     tx.put_agent(&row).unwrap();
     assert!(tx.keep_orphan(&lost).unwrap());
     assert!(!tx.keep_orphan(&lost).unwrap(), "the same again");
@@ -725,12 +740,24 @@ pub(crate) fn deployments_and_events_are_listed_in_pages(factory: &impl Factory)
     assert_eq!((ids(page), ids(rest)), (vec![fourth, third], vec![second, first]));
     let of_shop = DeploymentFilter { target: Some(shop.name.clone()), limit: 9, ..DeploymentFilter::default() };
     assert_eq!(ids(list(of_shop.clone())), [fourth, third, first]);
-    assert_eq!(ids(list(DeploymentFilter { states: vec![DeploymentState::Succeeded], ..of_shop })), [first]);
+    assert_eq!(ids(list(DeploymentFilter { states: vec![DeploymentState::Succeeded], ..of_shop.clone() })), [first]);
+    let among = |names: &[&TargetName]| Some(names.iter().map(|name| (*name).clone()).collect::<Vec<_>>());
+    let seen =
+        |among, limit, before| ids(list(DeploymentFilter { among, limit, before, ..DeploymentFilter::default() }));
+    assert_eq!(seen(among(&[&shop.name]), 2, None), [fourth, third], "a page is full of what may be seen");
+    assert_eq!(seen(among(&[&blog.name]), 1, None), [second], "however many others are newer");
+    assert_eq!(seen(among(&[&blog.name, &shop.name]), 9, None), [fourth, third, second, first]);
+    assert_eq!(seen(among(&[]), 9, None), []);
+    assert_eq!(ids(list(DeploymentFilter { among: among(&[&blog.name]), ..of_shop })), []);
+    assert_eq!(reader.target_names().unwrap(), [blog.name.clone(), shop.name.clone()]);
     let label = holdfast_common::id::DeploymentLabel { target: shop.name.clone(), number: 2 };
     assert_eq!(reader.deployment_by_label(&label).unwrap().unwrap().record.id, third);
     let prefix = &first.to_string().to_uppercase()[..35];
-    assert!(reader.deployments_beginning(prefix, 9).unwrap().contains(&first));
-    assert_eq!(reader.deployments_beginning("%", 9).unwrap(), []);
+    assert!(reader.deployments_beginning(prefix, None, 9).unwrap().contains(&first));
+    let beginning = |among: &[TargetName]| reader.deployments_beginning(prefix, Some(among), 9).unwrap();
+    assert!(beginning(&[blog.name.clone(), shop.name.clone()]).contains(&first));
+    assert_eq!(beginning(std::slice::from_ref(&blog.name)), []);
+    assert_eq!(reader.deployments_beginning("%", None, 9).unwrap(), []);
     let row = reader.target(&shop.name).unwrap().unwrap();
     assert_eq!((row.holder, row.waiting, row.fence), (Some(third), 1, shop.state().fence));
     let of_first = EventFilter { deployment: Some(first), limit: 3, ..EventFilter::default() };

@@ -58,7 +58,7 @@ async fn a_certificate_opens_no_operators_method_and_a_token_no_agents_method() 
         let (channel, token) = match row.demand {
             Demand::Nothing => continue,
             Demand::AgentCertificate => (&plain, Some(token.as_str())),
-            Demand::Token(_) => (&certified, None),
+            Demand::SignedIn | Demand::Token(..) => (&certified, None),
         };
         let status = call(channel, row.path, token).await.expect_err(row.path);
         assert_eq!(status.code(), Code::Unauthenticated, "{}: {status:?}", row.path);
@@ -72,7 +72,7 @@ async fn a_viewer_reads_and_nothing_else() {
     let token = world.token("vera", Role::Viewer, Millis::from_secs(60), wall());
     let channel = world.channel(None).await;
     for row in METHODS {
-        let Demand::Token(permission) = row.demand else { continue };
+        let Demand::Token(permission, _) = row.demand else { continue };
         let answer = call(&channel, row.path, Some(&token)).await;
         let denied = matches!(&answer, Err(status) if status.code() == Code::PermissionDenied);
         assert_eq!(denied, permission != Permission::View, "{}: {answer:?}", row.path);
@@ -130,7 +130,8 @@ async fn a_token_says_who_one_is_and_until_when() {
     let world = World::new().await;
     let mut admin = world.admin().await;
     let me = admin.who_am_i(v1::WhoAmIRequest {}).await.expect("signed in").into_inner();
-    assert_eq!((me.operator.as_str(), me.role()), ("anna", v1::Role::Admin));
+    let everything = v1::Grant { role: v1::Role::Admin as i32, targets: "*".to_owned() };
+    assert_eq!((me.operator.as_str(), me.grants), ("anna", vec![everything]));
     assert!(me.expires_at.is_some() && !me.position.expect("a store").store.is_empty());
     world.stop().await;
 }

@@ -7,4 +7,6 @@ mod hello;
 mod outputs;
 mod reflection;
 mod requests;
+mod scope;
+mod tokens;
 mod world;

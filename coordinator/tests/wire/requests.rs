@@ -539,3 +539,51 @@ async fn a_journals_word_about_a_lost_attempt_is_filed_once_and_the_attempt_stay
     assert_eq!(get(&mut admin, "shop@prod#1").await.summary.unwrap().state(), v1::DeploymentState::Uncertain);
     world.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_has_ended_has_nothing_to_reconcile_and_refusals_name_the_deployment_at_hand() {
+    let world = World::new().await;
+    let mut admin = world.admin().await;
+    declare(&mut admin).await;
+    submit(&mut admin, 1).await;
+    let deployment = || "shop@prod#1".to_owned();
+    let inspect = || v1::InspectDeploymentRequest { deployment: deployment(), wait: None };
+    let waits = problem(&admin.inspect_deployment(inspect()).await.expect_err("it only waits"));
+    assert_eq!((waits.code.to_string().as_str(), waits.title.contains("shop@prod#1 is queued")), ("HF-3001", true));
+    let decide = || v1::DecideRequest {
+        deployment: deployment(),
+        kind: v1::DecisionKind::Note as i32,
+        reason: "seen".to_owned(),
+        evidence_sequence: 0,
+        confirm: String::new(),
+    };
+    admin
+        .cancel(v1::CancelDeploymentRequest { deployment: deployment(), reason: "x".to_owned() })
+        .await
+        .expect("ended");
+    let fence = v1::FenceOffDeploymentRequest {
+        deployment: deployment(),
+        confirm: "shop@prod".to_owned(),
+        reason: "x".to_owned(),
+        wait: None,
+    };
+    let attest = v1::AttestRequest {
+        deployment: deployment(),
+        runner: v1::AttestedRunner::Stopped as i32,
+        target_state: v1::AttestedTarget::Applied as i32,
+        how: "x".to_owned(),
+        confirm: "shop@prod".to_owned(),
+        ..v1::AttestRequest::default()
+    };
+    for status in [
+        admin.inspect_deployment(inspect()).await.expect_err("ended"),
+        admin.fence_off_deployment(fence).await.expect_err("ended"),
+        admin.attest(attest).await.expect_err("ended"),
+        admin.decide(decide()).await.expect_err("ended"),
+    ] {
+        let problem = problem(&status);
+        assert_eq!(problem.code.to_string(), "HF-3001", "{problem:?}");
+        assert!(problem.title.contains("shop@prod#1") && !format!("{problem:?}").contains("DEPLOYMENT"), "{problem:?}");
+    }
+    world.stop().await;
+}

@@ -8,7 +8,7 @@ use std::time::Duration;
 use holdfast_common::id::OperatorName;
 use holdfast_common::problem::Problem;
 use holdfast_common::time::{Millis, Wall};
-use holdfast_coordinator::auth::Role;
+use holdfast_coordinator::auth::{Grant, Role};
 use holdfast_coordinator::config::{Config, Heartbeat, Lease, Listen, Log, Output, Span, Tls};
 use holdfast_coordinator::serve::{serve, wall};
 use holdfast_coordinator::tokens;
@@ -88,7 +88,16 @@ impl World {
     /// Made directly in the store's file, beside the running coordinator.
     pub(crate) fn token(&self, name: &str, role: Role, life: Millis, made: Wall) -> String {
         let name = OperatorName::new(name).unwrap();
-        tokens::create(&self.store(), &name, role, life, made).expect("a token").reveal().to_owned()
+        let grants = [Grant::everywhere(role)];
+        tokens::create(&self.store(), &name, &grants, life, made).expect("a token").reveal().to_owned()
+    }
+
+    /// A token with grants like `operator:shop@*`, for a minute.
+    pub(crate) fn granted(&self, name: &str, grants: &[&str]) -> String {
+        let name = OperatorName::new(name).unwrap();
+        let grants: Vec<Grant> = grants.iter().map(|grant| grant.parse().expect("a grant")).collect();
+        let secret = tokens::create(&self.store(), &name, &grants, Millis::from_secs(60), wall());
+        secret.expect("a token").reveal().to_owned()
     }
 
     pub(crate) async fn channel(&self, agent: Option<&str>) -> Channel {

@@ -5,6 +5,7 @@ use holdfast_common::text::one_line;
 use holdfast_proto::v1::{self, AttestedRunner, AttestedTarget};
 
 use super::about;
+use crate::command::confirm::Given;
 use crate::command::{Context, Outcome, confirm, file, record};
 use crate::failure::Failure;
 use crate::view;
@@ -83,7 +84,8 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
     };
     let client = context.client().await?;
     let about = about(&client.reconciliation(&args.deployment).await?)?;
-    let confirm = confirm::name(args.confirm.as_deref(), &about.target, &consequences(&about), "--how", context)?;
+    let given = Given { name: args.confirm.as_deref(), reason: args.how.as_deref(), option: "--how" };
+    let confirm = confirm::name(given, &about.target, &consequences(&about), context)?;
     let request = v1::AttestRequest {
         deployment: args.deployment,
         runner: AttestedRunner::from(args.runner) as i32,

@@ -6,6 +6,7 @@ use holdfast_common::text::one_line;
 use holdfast_proto::v1::{self, DecisionKind};
 
 use super::about;
+use crate::command::confirm::Given;
 use crate::command::{Context, Outcome, confirm};
 use crate::failure::Failure;
 use crate::view::{self, word};
@@ -64,11 +65,15 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
     let list = client.reconciliation(&args.deployment).await?;
     let about = about(&list)?;
     let kind = DecisionKind::from(args.decision);
+    open(&list, kind, &one_line(&about.label))?;
+    let given = Given { name: args.confirm.as_deref(), reason: args.reason.as_deref(), option: "--reason" };
+    if args.decision != Decision::Note {
+        confirm::possible(given, &about.target, context)?;
+    }
     if args.shown.is_none() {
         let text = view::reconciliation(&list, context.talk_canvas());
         context.printer.talk(text.trim_end())?;
     }
-    open(&list, kind, &one_line(&about.label))?;
     let confirm = match args.decision {
         Decision::Note => String::new(),
         Decision::Retry
@@ -77,13 +82,7 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
         | Decision::AcceptCancelled
         | Decision::Rollback
         | Decision::Readmit
-        | Decision::Abandon => confirm::name(
-            args.confirm.as_deref(),
-            &about.target,
-            &consequences(&list, kind, &about),
-            "--reason",
-            context,
-        )?,
+        | Decision::Abandon => confirm::name(given, &about.target, &consequences(&list, kind, &about), context)?,
     };
     let request = v1::DecideRequest {
         deployment: args.deployment,

@@ -1,9 +1,13 @@
+use holdfast_common::code::Code;
+use holdfast_common::problem::Problem;
 use holdfast_common::text::one_line;
 use holdfast_proto::v1;
 
 use super::{about, answered};
+use crate::command::confirm::Given;
 use crate::command::target::READING;
 use crate::command::{Context, Outcome, confirm};
+use crate::failure::Failure;
 
 /// What it takes.
 #[derive(Debug, clap::Args)]
@@ -22,11 +26,32 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
     let client = context.client().await?;
     let list = client.reconciliation(&args.deployment).await?;
     let about = about(&list)?;
-    let confirm = confirm::name(args.confirm.as_deref(), &about.target, &consequences(&list), "--reason", context)?;
+    can(&list, &one_line(&about.label))?;
+    let given = Given { name: args.confirm.as_deref(), reason: args.reason.as_deref(), option: "--reason" };
+    let confirm = confirm::name(given, &about.target, &consequences(&list), context)?;
     let reason = confirm::reason(args.reason, "--reason", "why? ", context)?;
     let request = v1::FenceOffDeploymentRequest { deployment: args.deployment.clone(), confirm, reason, wait: None };
     let answer = client.fence_off(request, READING).await?;
     answered("FenceOffDeploymentResponse", &answer, answer.answer.as_ref(), &args.deployment, context)
+}
+
+/// Nobody is asked to type a name for what the resource can't do.
+fn can(list: &v1::Reconciliation, label: &str) -> Result<(), Failure> {
+    if list.open_steps.is_empty() || list.open_steps.iter().any(|step| step.can_fence_off) {
+        return Ok(());
+    }
+    let steps: Vec<String> = list
+        .open_steps
+        .iter()
+        .map(|step| format!("{} at {}", one_line(&step.step), one_line(&step.resource)))
+        .collect();
+    Err(Problem::new(Code::CannotFenceOff, format!("nothing of {label} can be fenced off: {}", steps.join(", ")))
+        .known("the resource does not refuse old fences by itself")
+        .so("nothing was sent, and nothing was changed")
+        .next(format!("holdfast reconcile show {label}"))
+        .next(format!("holdfast reconcile attest {label} ..., where a person knows that the runner is out"))
+        .with("deployment", label)
+        .into())
 }
 
 fn consequences(list: &v1::Reconciliation) -> Vec<String> {

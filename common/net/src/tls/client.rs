@@ -1,15 +1,16 @@
 use std::fmt;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use rustls::ClientConfig;
 use rustls::client::Resumption;
-use rustls_pki_types::ServerName;
+use rustls_pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use super::looking::Looking;
 use super::pem::{self, Pair};
 use super::{ALPN, Error};
 
@@ -29,12 +30,42 @@ impl ClientTls {
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(Error::Protocol)?
             .with_root_certificates(authorities);
-        let mut config = match identity {
+        let config = match identity {
             Some((certificate, key)) => {
                 Pair::read(certificate, key)?.give(|chain, key| builder.with_client_auth_cert(chain, key))?
             }
             None => builder.with_no_client_auth(),
         };
+        Self::finished(config, server_name)
+    }
+
+    /// Trusts just this authority, which a person has pinned.
+    pub fn from_authority(ca: CertificateDer<'static>, server_name: Option<&str>) -> Result<Self, Error> {
+        let mut authorities = rustls::RootCertStore::empty();
+        let file = Path::new("the pinned CA").to_owned();
+        authorities.add(ca).map_err(|source| Error::Authority { file, source })?;
+        let config = ClientConfig::builder_with_provider(super::provider())
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(Error::Protocol)?
+            .with_root_certificates(authorities)
+            .with_no_client_auth();
+        Self::finished(config, server_name)
+    }
+
+    /// Trusts whoever answers, and keeps what they present. For looking only: see [`crate::channel::presented`].
+    pub(crate) fn looking(seen: Arc<Mutex<Vec<CertificateDer<'static>>>>) -> Result<Self, Error> {
+        let provider = super::provider();
+        let verifier = Arc::new(Looking::new(&provider, seen));
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(Error::Protocol)?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier)
+            .with_no_client_auth();
+        Self::finished(config, None)
+    }
+
+    fn finished(mut config: ClientConfig, server_name: Option<&str>) -> Result<Self, Error> {
         config.alpn_protocols = vec![ALPN.to_vec()];
         config.resumption = Resumption::disabled();
         Ok(Self { config: Arc::new(config), server_name: server_name.map(parse_name).transpose()? })

@@ -5,6 +5,7 @@
 
 mod client;
 mod error;
+mod looking;
 mod pem;
 mod server;
 

@@ -16,6 +16,7 @@ use crate::authority;
 use crate::decision::Answer;
 use crate::draft::Draft;
 use crate::event::Event;
+use crate::explain;
 use crate::handlers::heard;
 use crate::input::{Jitter, Speaker};
 use crate::lease;
@@ -69,6 +70,6 @@ fn wait_or_cancel(draft: &mut Draft<'_>, speaker: &Speaker, reason: DeclineReaso
     }
     let declines = deployment.attempts.iter().rev().take_while(|attempt| !attempt.state.is_try()).count();
     let delay = lease::backoff(&deployment.spec.retry, u32::try_from(declines).unwrap_or(u32::MAX), jitter);
-    let because = format!("{} declined: {reason:?}", speaker.agent);
+    let because = explain::declined(deployment, &speaker.agent, reason);
     split::wait(draft, &because, Waiting::Backoff { delay }, delay);
 }

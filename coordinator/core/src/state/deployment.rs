@@ -274,3 +274,41 @@ impl CancelCause {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use holdfast_common::explain::explain_state;
+    use holdfast_common::id::TargetName;
+
+    use super::*;
+
+    /// A new reason does not compile until it stands here.
+    fn next(why: Option<&Waiting>) -> Option<Waiting> {
+        let target = TargetName::new("shop@prod").expect("a name");
+        let resource = ResourceName::new("site").expect("a name");
+        let by = OperatorName::new("anna").expect("a name");
+        match why {
+            None => Some(Waiting::Reservation { holder: DeploymentLabel { target, number: 1 } }),
+            Some(Waiting::Reservation { .. }) => Some(Waiting::Turn { after: DeploymentLabel { target, number: 1 } }),
+            Some(Waiting::Turn { .. }) => Some(Waiting::Hold { by, why: String::new(), until: None }),
+            Some(Waiting::Hold { .. }) => Some(Waiting::NoEligibleAgent { agents: BTreeMap::new() }),
+            Some(Waiting::NoEligibleAgent { .. }) => Some(Waiting::Backoff { delay: Millis(1) }),
+            Some(Waiting::Backoff { .. }) => Some(Waiting::UnreadRevision { resource }),
+            Some(Waiting::UnreadRevision { .. }) => Some(Waiting::Assignment),
+            Some(Waiting::Assignment) => None,
+        }
+    }
+
+    #[test]
+    fn every_reason_to_wait_is_explained() {
+        let all: Vec<Waiting> = std::iter::successors(next(None), |why| next(Some(why))).collect();
+        assert_eq!(all.len(), 7);
+        for why in all {
+            let whole = serde_json::to_value(&why).expect("plain data");
+            let word = whole["reason"].as_str().expect("tagged");
+            assert!(explain_state(word).is_some(), "{word} is not explained");
+        }
+    }
+}

@@ -13,9 +13,10 @@ use holdfast_proto::v1;
 use sha2::{Digest, Sha256};
 use tonic::Status;
 
-use super::find::Naming;
-use super::{Call, find};
+use super::{Call, find, reconciliation};
+use crate::auth::Permission;
 use crate::driver::Asked;
+use crate::grpc::refused::Subject;
 use crate::grpc::shared::Shared;
 use crate::grpc::{refused, status, view};
 use crate::room::is_no_room;
@@ -27,7 +28,8 @@ pub(super) async fn attest(call: Call<'_, v1::AttestRequest>) -> Result<v1::Atte
     let target = AttestedTarget::from_wire("target_state", asked.target_state).map_err(invalid)?;
     let observed = parsed_or_none("observed_revision", &asked.observed_revision).map_err(invalid)?;
     let how = find::reason(&asked.how)?;
-    let row = find::deployment(shared, &asked.deployment, Naming::Whole).await?;
+    let row = find::deployment(shared, &by, &asked.deployment, Permission::Attest).await?;
+    reconciliation::not_ended(&row)?;
     find::confirmed(&row.target, &asked.confirm)?;
     let attachment = match asked.attachment {
         none if none.is_empty() => None,
@@ -35,15 +37,14 @@ pub(super) async fn attest(call: Call<'_, v1::AttestRequest>) -> Result<v1::Atte
     };
     let attestation = Attestation { runner, target, observed, how, attachment };
     let id = row.record.id;
-    let by = by.name;
-    let attest = Asked::Attest { deployment: id, by: by.clone(), attestation: attestation.clone() };
+    let attest = Asked::Attest { deployment: id, by: by.name.clone(), attestation: attestation.clone() };
     if let Err(error) = shared.driver.ask(row.target.clone(), attest).await {
-        return Err(refused::by_driver(shared, &row.target, error).await);
+        return Err(refused::by_driver(shared, &by, &Subject::of(&row), error).await);
     }
     let read = shared.reader.run(move |reader| reader.evidence(id)).await;
     let evidence = read.map_err(|error| refused::by_store(&error))?;
     let recorded = evidence.iter().rev().find(|evidence| {
-        matches!(&evidence.body, EvidenceBody::Attested { by: who, attestation: what, .. } if *who == by && *what == attestation)
+        matches!(&evidence.body, EvidenceBody::Attested { by: who, attestation: what, .. } if *who == by.name && *what == attestation)
     });
     Ok(v1::AttestResponse { evidence: recorded.map(view::evidence::evidence) })
 }

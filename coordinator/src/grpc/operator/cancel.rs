@@ -5,9 +5,10 @@ use holdfast_coordinator_core::Answer;
 use holdfast_proto::v1;
 use tonic::Status;
 
-use super::find::Naming;
 use super::{Call, find};
+use crate::auth::Permission;
 use crate::driver::Asked;
+use crate::grpc::refused::Subject;
 use crate::grpc::{refused, status};
 
 pub(super) async fn cancel(
@@ -15,12 +16,12 @@ pub(super) async fn cancel(
 ) -> Result<v1::CancelDeploymentResponse, Status> {
     let Call { shared, by, asked } = call;
     let reason = find::reason(&asked.reason)?;
-    let row = find::deployment(shared, &asked.deployment, Naming::Whole).await?;
+    let row = find::deployment(shared, &by, &asked.deployment, Permission::Cancel).await?;
     let id = row.record.id;
-    let cancel = Asked::Cancel { deployment: id, by: by.name, reason };
+    let cancel = Asked::Cancel { deployment: id, by: by.name.clone(), reason };
     let told = match shared.driver.ask(row.target.clone(), cancel).await {
         Ok(told) => told,
-        Err(error) => return Err(refused::by_driver(shared, &row.target, error).await),
+        Err(error) => return Err(refused::by_driver(shared, &by, &Subject::of(&row), error).await),
     };
     let answer = answer(&told.answer)?;
     Ok(v1::CancelDeploymentResponse { answer: answer as i32, deployment: Some(find::shown_by_id(shared, id).await?) })

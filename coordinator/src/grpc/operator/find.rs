@@ -12,6 +12,8 @@ use holdfast_proto::convert::parsed;
 use holdfast_proto::v1;
 use tonic::Status;
 
+use crate::auth::guard::not_allowed;
+use crate::auth::{Operator, Permission};
 use crate::grpc::shared::Shared;
 use crate::grpc::{refused, status, view};
 use crate::store::rows::DeploymentRow;
@@ -24,11 +26,17 @@ const CANDIDATES: u32 = 5;
 
 /// How a deployment may be named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Naming {
+enum Naming {
     /// `TARGET#N` or the whole identity: for whatever changes something.
     Whole,
     /// A unique prefix of the identity too: for reads.
     Prefix,
+}
+
+impl Naming {
+    fn of(permission: Permission) -> Self {
+        if permission == Permission::View { Naming::Prefix } else { Naming::Whole }
+    }
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -38,13 +46,62 @@ enum Name {
     Prefix(String),
 }
 
-/// The deployment of that name.
-pub(super) async fn deployment(shared: &Shared, text: &str, naming: Naming) -> Result<DeploymentRow, Status> {
-    let name = name(text, naming).ok_or_else(|| no_such_deployment(text))?;
+/// Whether the caller may do that on the target. What they may not even view is answered by `hidden`: as what does not
+/// exist is. Either way it is kept that they asked.
+pub(super) fn admitted(
+    shared: &Shared,
+    by: &Operator,
+    permission: Permission,
+    target: &TargetName,
+    hidden: impl FnOnce() -> Status,
+) -> Result<(), Status> {
+    if by.scope.may(permission, target) {
+        return Ok(());
+    }
+    let problem = not_allowed(by, permission, Some(target));
+    shared.driver.refused(by.name.to_string(), format!("{} on {target}", permission.words()), problem.title.clone());
+    Err(if by.scope.may(Permission::View, target) { status::of(&problem) } else { hidden() })
+}
+
+/// The targets that the caller may view; `None` where that is all of them.
+pub(super) async fn seen(shared: &Shared, by: &Operator) -> Result<Option<Vec<TargetName>>, Status> {
+    if by.scope.may_everywhere(Permission::View) {
+        return Ok(None);
+    }
+    let read = shared.reader.run(|reader| reader.target_names()).await;
+    let mut names = read.map_err(|error| refused::by_store(&error))?;
+    names.retain(|name| by.scope.may(Permission::View, name));
+    Ok(Some(names))
+}
+
+/// The deployment of that name, for whoever has the permission on its target. To view it, a unique prefix of its
+/// identity will do: unique among what the caller may view.
+pub(super) async fn deployment(
+    shared: &Shared,
+    by: &Operator,
+    text: &str,
+    permission: Permission,
+) -> Result<DeploymentRow, Status> {
+    let name = name(text, Naming::of(permission)).ok_or_else(|| no_such_deployment(text))?;
+    let among = match name {
+        Name::Prefix(_) => seen(shared, by).await?,
+        Name::Label(_) | Name::Id(_) => None,
+    };
+    let row = look_up(shared, text, name, among).await?;
+    admitted(shared, by, permission, &row.target, || no_such_deployment(text))?;
+    Ok(row)
+}
+
+async fn look_up(
+    shared: &Shared,
+    text: &str,
+    name: Name,
+    among: Option<Vec<TargetName>>,
+) -> Result<DeploymentRow, Status> {
     let found = shared.reader.run(move |reader| match name {
         Name::Label(label) => Ok(Found::One(reader.deployment_by_label(&label)?.map(Box::new))),
         Name::Id(id) => Ok(Found::One(reader.deployment(id)?.map(Box::new))),
-        Name::Prefix(prefix) => match reader.deployments_beginning(&prefix, CANDIDATES)?.as_slice() {
+        Name::Prefix(prefix) => match reader.deployments_beginning(&prefix, among.as_deref(), CANDIDATES)?.as_slice() {
             [] => Ok(Found::One(None)),
             [only] => Ok(Found::One(reader.deployment(*only)?.map(Box::new))),
             several => Ok(Found::Several(several.to_vec())),
@@ -78,7 +135,7 @@ fn name(text: &str, naming: Naming) -> Option<Name> {
     }
 }
 
-fn no_such_deployment(text: &str) -> Status {
+pub(super) fn no_such_deployment(text: &str) -> Status {
     let text = bounded(text, 100);
     status::of(
         &Problem::new(Code::DeploymentNotFound, format!("no such deployment: {text}"))
@@ -93,15 +150,29 @@ fn ambiguous(text: &str, ids: &[DeploymentId]) -> Problem {
 }
 
 /// A target's name, or the field that is wrong.
-pub(super) fn target_name(text: &str) -> Result<TargetName, Status> {
+fn target_name(text: &str) -> Result<TargetName, Status> {
     parsed("target", text).map_err(|why| status::invalid(&why))
 }
 
-/// The target as it stands.
-pub(super) async fn target(shared: &Shared, text: &str) -> Result<Arc<TargetState>, Status> {
+/// The name of a target that the caller may put on hold.
+pub(super) fn holdable(shared: &Shared, by: &Operator, text: &str) -> Result<TargetName, Status> {
     let name = target_name(text)?;
-    let state = shared.driver.state(name.clone()).await;
-    state.ok_or_else(|| status::of(&refused::no_such_target(name.as_str())))
+    let none = || status::of(&refused::no_such_target(name.as_str()));
+    admitted(shared, by, Permission::Hold, &name, none)?;
+    Ok(name)
+}
+
+/// The target as it stands, for whoever has the permission on it.
+pub(super) async fn target(
+    shared: &Shared,
+    by: &Operator,
+    text: &str,
+    permission: Permission,
+) -> Result<Arc<TargetState>, Status> {
+    let name = target_name(text)?;
+    let none = || status::of(&refused::no_such_target(name.as_str()));
+    admitted(shared, by, permission, &name, none)?;
+    shared.driver.state(name.clone()).await.ok_or_else(none)
 }
 
 /// The deployment as it stands now: from the target's state while it is current or waits, else as it ended.
@@ -140,7 +211,8 @@ pub(super) fn shown_in(shared: &Shared, state: &TargetState, id: DeploymentId) -
 
 /// By its identity, after something was recorded about it.
 pub(super) async fn shown_by_id(shared: &Shared, id: DeploymentId) -> Result<v1::Deployment, Status> {
-    Ok(shown(shared, deployment(shared, &id.to_string(), Naming::Whole).await?).await)
+    let text = id.to_string();
+    Ok(shown(shared, look_up(shared, &text, Name::Id(id), None).await?).await)
 }
 
 fn live(state: Option<&TargetState>, id: DeploymentId) -> Option<&Deployment> {

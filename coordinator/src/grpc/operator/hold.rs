@@ -9,7 +9,9 @@ use holdfast_proto::v1::hold_target_request::Until as End;
 use tonic::Status;
 
 use super::{Call, find, targets};
+use crate::auth::Operator;
 use crate::driver::Asked;
+use crate::grpc::refused::Subject;
 use crate::grpc::shared::Shared;
 use crate::grpc::{refused, status};
 
@@ -18,24 +20,24 @@ const LONGEST: Millis = Millis::from_secs(10 * 366 * 86_400);
 
 pub(super) async fn place(call: Call<'_, v1::HoldTargetRequest>) -> Result<v1::HoldTargetResponse, Status> {
     let Call { shared, by, asked } = call;
-    let name = find::target_name(&asked.target)?;
+    let name = find::holdable(shared, &by, &asked.target)?;
     let reason = find::reason(&asked.reason)?;
     let until = asked.until.map(|until| ends(until, shared.now())).transpose().map_err(|why| status::invalid(&why))?;
-    ask(shared, &name, Asked::Hold { by: by.name, reason, until }).await?;
-    Ok(v1::HoldTargetResponse { target: Some(targets::shown(shared, name).await?) })
+    ask(shared, &by, &name, Asked::Hold { by: by.name.clone(), reason, until }).await?;
+    Ok(v1::HoldTargetResponse { target: targets::shown(shared, &name).await })
 }
 
 pub(super) async fn take_away(call: Call<'_, v1::UnholdTargetRequest>) -> Result<v1::UnholdTargetResponse, Status> {
     let Call { shared, by, asked } = call;
-    let name = find::target_name(&asked.target)?;
-    ask(shared, &name, Asked::Unhold { by: by.name }).await?;
-    Ok(v1::UnholdTargetResponse { target: Some(targets::shown(shared, name).await?) })
+    let name = find::holdable(shared, &by, &asked.target)?;
+    ask(shared, &by, &name, Asked::Unhold { by: by.name.clone() }).await?;
+    Ok(v1::UnholdTargetResponse { target: targets::shown(shared, &name).await })
 }
 
-async fn ask(shared: &Shared, name: &TargetName, asked: Asked) -> Result<(), Status> {
+async fn ask(shared: &Shared, by: &Operator, name: &TargetName, asked: Asked) -> Result<(), Status> {
     match shared.driver.ask(name.clone(), asked).await {
         Ok(_told) => Ok(()),
-        Err(error) => Err(refused::by_driver(shared, name, error).await),
+        Err(error) => Err(refused::by_driver(shared, by, &Subject::Target(name.clone()), error).await),
     }
 }
 

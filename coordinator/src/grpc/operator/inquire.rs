@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use holdfast_common::code::Code;
-use holdfast_common::id::{DeploymentId, EvidenceId, TargetName};
+use holdfast_common::id::{DeploymentId, EvidenceId};
 use holdfast_coordinator_core::Answer;
 use holdfast_coordinator_core::state::Evidence;
 use holdfast_proto::convert::duration_from_wire;
 use holdfast_proto::v1;
 use tonic::Status;
 
-use super::find::Naming;
-use super::{Call, find};
+use super::{Call, find, reconciliation};
+use crate::auth::{Operator, Permission};
 use crate::driver::Asked;
+use crate::grpc::refused::Subject;
 use crate::grpc::shared::Shared;
 use crate::grpc::{refused, status, view};
 
@@ -24,9 +25,10 @@ pub(super) async fn inspect(
 ) -> Result<v1::InspectDeploymentResponse, Status> {
     let Call { shared, by, asked } = call;
     let wait = wait(asked.wait)?;
-    let row = find::deployment(shared, &asked.deployment, Naming::Whole).await?;
+    let row = find::deployment(shared, &by, &asked.deployment, Permission::Inspect).await?;
+    reconciliation::not_ended(&row)?;
     let id = row.record.id;
-    let inquiry = open(shared, &row.target, Asked::Inspect { deployment: id, by: by.name }).await?;
+    let inquiry = open(shared, &by, &Subject::of(&row), Asked::Inspect { deployment: id, by: by.name.clone() }).await?;
     let answer = answer_to(shared, id, inquiry, wait).await?;
     Ok(v1::InspectDeploymentResponse {
         inquiry: inquiry.to_string(),
@@ -40,10 +42,12 @@ pub(super) async fn fence_off(
     let Call { shared, by, asked } = call;
     let wait = wait(asked.wait)?;
     let reason = find::reason(&asked.reason)?;
-    let row = find::deployment(shared, &asked.deployment, Naming::Whole).await?;
+    let row = find::deployment(shared, &by, &asked.deployment, Permission::Decide).await?;
     find::confirmed(&row.target, &asked.confirm)?;
+    reconciliation::not_ended(&row)?;
     let id = row.record.id;
-    let inquiry = open(shared, &row.target, Asked::FenceOff { deployment: id, by: by.name, reason }).await?;
+    let fence_off = Asked::FenceOff { deployment: id, by: by.name.clone(), reason };
+    let inquiry = open(shared, &by, &Subject::of(&row), fence_off).await?;
     let answer = answer_to(shared, id, inquiry, wait).await?;
     Ok(v1::FenceOffDeploymentResponse {
         inquiry: inquiry.to_string(),
@@ -58,14 +62,14 @@ pub(super) fn wait(asked: Option<prost_types::Duration>) -> Result<Duration, Sta
 }
 
 /// Puts the question on record. It is sent after that.
-pub(super) async fn open(shared: &Shared, target: &TargetName, asked: Asked) -> Result<EvidenceId, Status> {
-    match shared.driver.ask(target.clone(), asked).await.map(|told| told.answer) {
+pub(super) async fn open(shared: &Shared, by: &Operator, about: &Subject, asked: Asked) -> Result<EvidenceId, Status> {
+    match shared.driver.ask(about.target().clone(), asked).await.map(|told| told.answer) {
         Ok(Answer::InquiryOpened(inquiry)) => Ok(inquiry),
         Ok(other) => {
             tracing::error!(answer = ?other, "an inquiry was answered with something else");
             Err(status::plain(Code::Internal, Code::Internal.title()))
         }
-        Err(error) => Err(refused::by_driver(shared, target, error).await),
+        Err(error) => Err(refused::by_driver(shared, by, about, error).await),
     }
 }
 

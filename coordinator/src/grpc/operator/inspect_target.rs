@@ -18,9 +18,11 @@ use tonic::Status;
 use uuid::Uuid;
 
 use super::{Call, find, inquire};
+use crate::auth::Permission;
 use crate::driver::Asked;
+use crate::grpc::refused::Subject;
 use crate::grpc::shared::Shared;
-use crate::grpc::{refused, status};
+use crate::grpc::{refused, status, view};
 use crate::store::rows::DeploymentFilter;
 
 /// Deployments of a target at rest that are searched for the last step that changed a resource.
@@ -29,12 +31,13 @@ const SEARCHED: u32 = 100;
 pub(super) async fn inspect(call: Call<'_, v1::InspectTargetRequest>) -> Result<v1::InspectTargetResponse, Status> {
     let Call { shared, by, asked } = call;
     let wait = inquire::wait(asked.wait)?;
-    let state = find::target(shared, &asked.target).await?;
+    let state = find::target(shared, &by, &asked.target, Permission::Inspect).await?;
     let Some(deployment) = state.current.as_ref().or(state.queue.front()) else {
         return at_rest(shared, &state, wait).await;
     };
-    let asked = Asked::Inspect { deployment: deployment.id, by: by.name };
-    let inquiry = inquire::open(shared, &state.spec.name, asked).await?;
+    let about = Subject::Deployment(view::deployment::label(&state.spec.name, deployment));
+    let asked = Asked::Inspect { deployment: deployment.id, by: by.name.clone() };
+    let inquiry = inquire::open(shared, &by, &about, asked).await?;
     let reading = match inquire::answer_to(shared, deployment.id, inquiry, wait).await? {
         Some(evidence) => kept(&evidence),
         None => v1::ResourceReading { detail: "no answer came in time".to_owned(), ..v1::ResourceReading::default() },

@@ -17,8 +17,9 @@ use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
-use super::find::Naming;
+use super::lapse::Told;
 use super::{Call, Sender, find};
+use crate::auth::Permission;
 use crate::grpc::shared::Shared;
 use crate::grpc::{refused, status};
 use crate::logs::{Channel, Found, Gap, GapReason, Stream};
@@ -32,18 +33,16 @@ const LATE: Duration = Duration::from_secs(15);
 /// Longest list of positions to go on from.
 const MAX_POSITIONS: usize = 4096;
 
-pub(super) async fn read(
-    call: Call<'_, v1::ReadLogsRequest>,
-) -> Result<ReceiverStream<Result<v1::ReadLogsResponse, Status>>, Status> {
-    let Call { shared, asked, .. } = call;
+pub(super) async fn read(call: Call<'_, v1::ReadLogsRequest>) -> Result<Told<v1::ReadLogsResponse>, Status> {
+    let Call { shared, by, asked } = call;
     let wanted = Wanted::read(&asked)?;
-    let row = find::deployment(shared, &asked.deployment, Naming::Prefix).await?;
+    let row = find::deployment(shared, &by, &asked.deployment, Permission::View).await?;
     let (sender, stream) = mpsc::channel(4);
     let id = row.record.id;
     let bells = (shared.driver.committed(), shared.logs.arrivals(id));
     let reading = Reading { shared: shared.clone(), id, wanted, open: Vec::new(), sender };
     tokio::spawn(reading.run(asked.follow, bells));
-    Ok(ReceiverStream::new(stream))
+    Ok(Told::new(ReceiverStream::new(stream), shared, by, row.target))
 }
 
 /// What was asked for.

@@ -14,12 +14,14 @@ mod find;
 mod hold;
 mod inquire;
 mod inspect_target;
+mod lapse;
 mod logs;
 mod page;
 mod plan;
 mod reconciliation;
 mod submit;
 mod targets;
+mod tokens;
 mod watch;
 mod whoami;
 
@@ -66,8 +68,8 @@ macro_rules! answered_by {
     ($($method:ident: $request:ident => $response:ident by $handler:path;)*) => {
         #[tonic::async_trait]
         impl OperatorService for Operators {
-            type WatchEventsStream = ReceiverStream<Result<v1::WatchEventsResponse, Status>>;
-            type ReadLogsStream = ReceiverStream<Result<v1::ReadLogsResponse, Status>>;
+            type WatchEventsStream = lapse::Told<v1::WatchEventsResponse>;
+            type ReadLogsStream = lapse::Told<v1::ReadLogsResponse>;
             type UploadArchiveStream = ReceiverStream<Result<v1::UploadArchiveResponse, Status>>;
 
             $(async fn $method(&self, request: Request<v1::$request>) -> Result<Response<v1::$response>, Status> {
@@ -115,6 +117,9 @@ answered_by! {
     attest: AttestRequest => AttestResponse by attest::attest;
     decide: DecideRequest => DecideResponse by decide::decide;
     list_agents: ListAgentsRequest => ListAgentsResponse by agents::list;
+    create_token: CreateTokenRequest => CreateTokenResponse by tokens::create;
+    list_tokens: ListTokensRequest => ListTokensResponse by tokens::list;
+    revoke_token: RevokeTokenRequest => RevokeTokenResponse by tokens::revoke;
     hold_target: HoldTargetRequest => HoldTargetResponse by hold::place;
     unhold_target: UnholdTargetRequest => UnholdTargetResponse by hold::take_away;
     plan: PlanRequest => PlanResponse by plan::plan;

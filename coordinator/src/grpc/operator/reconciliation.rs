@@ -10,13 +10,14 @@ use holdfast_proto::convert::WireEnum;
 use holdfast_proto::v1;
 use tonic::Status;
 
-use super::find::Naming;
 use super::{Call, find};
+use crate::auth::Permission;
 use crate::grpc::{status, view};
+use crate::store::rows::DeploymentRow;
 
 pub(super) async fn get(call: Call<'_, v1::GetReconciliationRequest>) -> Result<v1::GetReconciliationResponse, Status> {
-    let Call { shared, asked, .. } = call;
-    let row = find::deployment(shared, &asked.deployment, Naming::Prefix).await?;
+    let Call { shared, by, asked } = call;
+    let row = find::deployment(shared, &by, &asked.deployment, Permission::View).await?;
     let state = shared.driver.state(row.target.clone()).await;
     let found = state.as_deref().and_then(|state| Some((state, state.deployment(row.record.id)?)));
     let Some((state, deployment)) = found else {
@@ -71,6 +72,14 @@ fn option(decision: &OpenDecision) -> v1::DecisionOption {
         allowed: decision.why_not.is_none(),
         why_not,
         leads_to: decision.leads_to.to_owned(),
+    }
+}
+
+/// What has ended is not looked into, fenced off, attested or decided any more.
+pub(super) fn not_ended(row: &DeploymentRow) -> Result<(), Status> {
+    match row.record.ended {
+        Some(_) => Err(status::of(&ended(&row.target, &row.record))),
+        None => Ok(()),
     }
 }
 

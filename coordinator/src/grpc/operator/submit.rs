@@ -13,7 +13,9 @@ use sha2::{Digest, Sha256};
 use tonic::Status;
 
 use super::{Call, archives, find};
+use crate::auth::Permission;
 use crate::driver::Asked;
+use crate::grpc::refused::Subject;
 use crate::grpc::shared::Shared;
 use crate::grpc::{refused, status};
 
@@ -25,19 +27,21 @@ pub(super) async fn submit(call: Call<'_, v1::SubmitRequest>) -> Result<v1::Subm
     let file = DeploymentFile::parse(&asked.file).map_err(|errors| status::bad_file(&errors, "FILE"))?;
     let target = instead.as_ref().or(file.target()).cloned().ok_or_else(|| status::of(&no_target()))?;
     let digest = content(&asked.file, &inputs, &target);
+    let none = || status::of(&refused::no_such_target(target.as_str()));
+    find::admitted(shared, &by, Permission::Deploy, &target, none)?;
     let (id, declared) = look_up(shared, request, digest, &target).await?;
     if let Some(id) = id {
         return Ok(v1::SubmitResponse { deployment: Some(find::shown_by_id(shared, id).await?), existed: true });
     }
-    let declared = declared.ok_or_else(|| status::of(&refused::no_such_target(target.as_str())))?;
+    let declared = declared.ok_or_else(none)?;
     refused::without_descriptors(shared)?;
     let spec =
         file.resolve(&inputs, instead.as_ref(), &declared).map_err(|errors| status::bad_file(&errors, "FILE"))?;
     archives::present(shared, &spec.steps).await?;
-    let asked = Asked::Submit { request, digest, spec, by: by.name, no_queue: asked.no_queue };
+    let asked = Asked::Submit { request, digest, spec, by: by.name.clone(), no_queue: asked.no_queue };
     let told = match shared.driver.ask(target.clone(), asked).await {
         Ok(told) => told,
-        Err(error) => return Err(refused::by_driver(shared, &target, error).await),
+        Err(error) => return Err(refused::by_driver(shared, &by, &Subject::Target(target), error).await),
     };
     let Some(id) = told.deployment else {
         tracing::error!(%request, "a submission was taken and has no deployment");

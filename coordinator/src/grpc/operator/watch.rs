@@ -11,8 +11,9 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
-use super::find::Naming;
+use super::lapse::Told;
 use super::{Call, Sender, find};
+use crate::auth::Permission;
 use crate::grpc::shared::Shared;
 use crate::grpc::{refused, status, view};
 use crate::store::GlobalOrder;
@@ -21,14 +22,16 @@ use crate::store::rows::{EventFilter, StoredEvent};
 /// Events that are read at once.
 const BATCH: u32 = 256;
 
-pub(super) async fn events(
-    call: Call<'_, v1::WatchEventsRequest>,
-) -> Result<ReceiverStream<Result<v1::WatchEventsResponse, Status>>, Status> {
-    let Call { shared, asked, .. } = call;
-    let live = asked.deployment.parse().ok().filter(|id| shared.driver.is_live(*id));
-    let deployment = match live {
-        Some(id) => id,
-        None => find::deployment(shared, &asked.deployment, Naming::Prefix).await?.record.id,
+pub(super) async fn events(call: Call<'_, v1::WatchEventsRequest>) -> Result<Told<v1::WatchEventsResponse>, Status> {
+    let Call { shared, by, asked } = call;
+    // What is under way and may be viewed is found without the store.
+    let live = asked.deployment.parse().ok().and_then(|id| Some((id, shared.driver.live_on(id)?)));
+    let (deployment, target) = match live.filter(|(_, target)| by.scope.may(Permission::View, target)) {
+        Some(live) => live,
+        None => {
+            let row = find::deployment(shared, &by, &asked.deployment, Permission::View).await?;
+            (row.record.id, row.target)
+        }
     };
     let (sender, stream) = mpsc::channel(16);
     let watch = Watch {
@@ -40,7 +43,7 @@ pub(super) async fn events(
         state: None,
     };
     tokio::spawn(watch.run(sender));
-    Ok(ReceiverStream::new(stream))
+    Ok(Told::new(ReceiverStream::new(stream), shared, by, target))
 }
 
 struct Watch {

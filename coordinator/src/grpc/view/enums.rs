@@ -66,19 +66,19 @@ pub(super) fn attempt_state(state: AttemptState) -> v1::AttemptState {
     }
 }
 
-/// The word for an attempt's state.
-pub(super) fn attempt_word(state: AttemptState) -> &'static str {
+/// What became of an attempt, after "the attempt".
+pub(super) fn attempt_verb(state: AttemptState) -> &'static str {
     match state {
-        AttemptState::Offered => "offered",
-        AttemptState::Running => "running",
-        AttemptState::Succeeded => "succeeded",
-        AttemptState::Failed => "failed",
-        AttemptState::Stopped => "stopped",
-        AttemptState::Declined(_) => "declined",
-        AttemptState::Lapsed => "lapsed",
-        AttemptState::Interrupted => "interrupted",
-        AttemptState::Uncertain => "uncertain",
-        AttemptState::Resolved => "resolved",
+        AttemptState::Offered => "is offered",
+        AttemptState::Running => "is running",
+        AttemptState::Succeeded => "has succeeded",
+        AttemptState::Failed => "has failed",
+        AttemptState::Stopped => "was stopped",
+        AttemptState::Declined(_) => "was declined",
+        AttemptState::Lapsed => "has lapsed",
+        AttemptState::Interrupted => "was interrupted",
+        AttemptState::Uncertain => "is uncertain",
+        AttemptState::Resolved => "is resolved",
     }
 }
 
@@ -101,15 +101,36 @@ pub(super) fn step_state(state: StepState) -> v1::StepState {
 pub(crate) fn role(role: Role) -> v1::Role {
     match role {
         Role::Viewer => v1::Role::Viewer,
+        Role::Deployer => v1::Role::Deployer,
+        Role::Approver => v1::Role::Approver,
+        Role::Reconciler => v1::Role::Reconciler,
+        Role::Operator => v1::Role::Operator,
+        Role::Auditor => v1::Role::Auditor,
         Role::Admin => v1::Role::Admin,
+    }
+}
+
+/// A role of the wire; `None` for a number that is none of this version.
+pub(crate) fn role_from_wire(number: i32) -> Option<Role> {
+    match v1::Role::try_from(number) {
+        Ok(v1::Role::Viewer) => Some(Role::Viewer),
+        Ok(v1::Role::Deployer) => Some(Role::Deployer),
+        Ok(v1::Role::Approver) => Some(Role::Approver),
+        Ok(v1::Role::Reconciler) => Some(Role::Reconciler),
+        Ok(v1::Role::Operator) => Some(Role::Operator),
+        Ok(v1::Role::Auditor) => Some(Role::Auditor),
+        Ok(v1::Role::Admin) => Some(Role::Admin),
+        Ok(v1::Role::Unspecified) | Err(_) => None,
     }
 }
 
 /// Why an agent declined, in words.
 pub(super) fn decline_words(reason: DeclineReason) -> &'static str {
     match reason {
-        DeclineReason::Busy => "it is at work on another attempt of this target",
-        DeclineReason::Conflict => "it holds the same attempt under another fence",
+        DeclineReason::Busy => "its host still has work of an earlier deployment of this target, which may be running",
+        DeclineReason::Conflict => {
+            "its host still has another attempt of this deployment, whose work may be running, or this one under another fence"
+        }
         DeclineReason::UnknownTarget => "it does not serve this target, resource or adapter",
         DeclineReason::FenceRegression => "the fence is not above the highest it has seen",
         DeclineReason::HostPolicy => "its host's policy forbids it",

@@ -10,7 +10,7 @@ use holdfast_coordinator_core::state::{
     ResourceKnowledge, StepRun, Waiting,
 };
 
-use super::enums::{attempt_word, decline_words, filed_words, state_word};
+use super::enums::{attempt_verb, decline_words, filed_words, state_word};
 use super::{hold, instant};
 
 const MAX_QUOTE_BYTES: usize = 300;
@@ -65,8 +65,8 @@ fn active(deployment: &Deployment) -> String {
             | AttemptState::Interrupted
             | AttemptState::Uncertain
             | AttemptState::Resolved => {
-                let what = attempt_word(attempt.state);
-                format!("attempt {} is {what} on {}{}", attempt.number, attempt.agent, late(deployment, attempt))
+                let does = attempt_verb(attempt.state);
+                format!("attempt {} {does} on {}{}", attempt.number, attempt.agent, late(deployment, attempt))
             }
         },
         (None, Some(why)) => waiting(why),
@@ -152,7 +152,7 @@ pub fn event(event: &Event) -> String {
         Event::PermitGranted { step, .. } => format!("step {step} is permitted: from now on it may have begun"),
         Event::ReportAccepted { report, .. } => format!("accepted: {}", reported(report)),
         Event::AttemptEnded { state, because, .. } => {
-            format!("the attempt is {}{}", attempt_word(*state), and(because))
+            format!("the attempt {}{}", attempt_verb(*state), and(because))
         }
         Event::EvidenceFiled { evidence, .. } => {
             format!("filed as evidence {}: {}", evidence.sequence.0, evidence_words(evidence))
@@ -256,12 +256,9 @@ fn exit_words(exit: Exit) -> String {
 #[must_use]
 pub fn evidence_words(evidence: &Evidence) -> String {
     match &evidence.body {
-        EvidenceBody::LateReport { agent, claim, report, filed, .. } => format!(
-            "{agent} said late, under fence {}: {}; it changes nothing, because {}",
-            claim.fence,
-            reported(report),
-            filed_words(*filed)
-        ),
+        EvidenceBody::LateReport { agent, claim, report, filed, .. } => {
+            format!("late, from {agent} under fence {}: {} ({})", claim.fence, reported(report), filed_words(*filed))
+        }
         EvidenceBody::Inspection { agent, resource, step, reading, after_runner_out, .. } => {
             let when = if *after_runner_out { "" } else { " (asked before the runner was out)" };
             format!("{agent} read {resource} for step {step}: {}{when}", reading_words(reading))

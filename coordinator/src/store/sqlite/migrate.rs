@@ -12,7 +12,10 @@ struct Migration {
     sql: &'static str,
 }
 
-const ALL: &[Migration] = &[Migration { number: 1, name: "first", sql: include_str!("0001_first.sql") }];
+const ALL: &[Migration] = &[
+    Migration { number: 1, name: "first", sql: include_str!("0001_first.sql") },
+    Migration { number: 2, name: "grants", sql: include_str!("0002_grants.sql") },
+];
 
 /// "HLDF": how a Holdfast store is told from other SQLite files.
 const APPLICATION_ID: i64 = 0x484c_4446;
@@ -107,6 +110,23 @@ mod tests {
         connection.pragma_update(None, "user_version", 1).unwrap();
         let other = apply(&mut connection, &edited, Wall(3)).unwrap_err();
         assert!(other.to_string().contains("other text"), "{other}");
+    }
+
+    #[test]
+    fn a_token_of_the_first_schema_counts_on_every_target() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        apply(&mut connection, &ALL[..1], Wall(1)).unwrap();
+        let old = "INSERT INTO tokens (name, hash, role, expires_at) VALUES ('anna', 'aa', 'admin', 5), ('vera', 'bb', 'viewer', NULL)";
+        connection.execute_batch(old).unwrap();
+        run(&mut connection, Wall(2)).unwrap();
+        let read = |name: &str| -> (String, String, Option<i64>) {
+            let sql = "SELECT hash, grants, expires_at FROM tokens WHERE name = ?1";
+            connection.query_row(sql, [name], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap()
+        };
+        assert_eq!(read("anna"), ("aa".to_owned(), "[\"admin:*\"]".to_owned(), Some(5)));
+        assert_eq!(read("vera"), ("bb".to_owned(), "[\"viewer:*\"]".to_owned(), None));
+        let grants: Vec<String> = serde_json::from_str(&read("anna").1).unwrap();
+        assert_eq!(grants[0].parse(), Ok(crate::auth::Grant::everywhere(crate::auth::Role::Admin)));
     }
 
     #[test]

@@ -77,6 +77,15 @@ impl Reader {
         })
     }
 
+    /// Every target's name, in order.
+    pub fn target_names(&self) -> Result<Vec<TargetName>, Error> {
+        self.with(|connection| {
+            let sql = "SELECT name FROM targets ORDER BY name";
+            let found = all(connection, "list the names of targets", sql, [], |row| row.get::<_, String>(0))?;
+            found.iter().map(|name| convert::parse("a target", name)).collect()
+        })
+    }
+
     /// One target.
     pub fn target(&self, name: &TargetName) -> Result<Option<TargetRow>, Error> {
         self.with(|connection| {
@@ -110,15 +119,23 @@ impl Reader {
         })
     }
 
-    /// The identities that begin so, at most `limit`. `prefix` is hexadecimal digits and dashes; other text begins none.
-    pub fn deployments_beginning(&self, prefix: &str, limit: u32) -> Result<Vec<DeploymentId>, Error> {
+    /// The identities that begin so, of deployments `among` these targets, at most `limit`. `prefix` is hexadecimal
+    /// digits and dashes; other text begins none.
+    pub fn deployments_beginning(
+        &self,
+        prefix: &str,
+        among: Option<&[TargetName]>,
+        limit: u32,
+    ) -> Result<Vec<DeploymentId>, Error> {
         let prefix = prefix.to_ascii_lowercase();
         if prefix.is_empty() || !prefix.chars().all(|c| c.is_ascii_hexdigit() || c == '-') {
             return Ok(Vec::new());
         }
         self.with(|connection| {
-            let sql = "SELECT id FROM deployments WHERE id >= ?1 AND id < ?1 || 'g' ORDER BY id LIMIT ?2";
-            let ids = all(connection, "find deployments", sql, params![prefix, limit], |row| row.get::<_, String>(0))?;
+            let sql = "SELECT id FROM deployments WHERE id >= ?1 AND id < ?1 || 'g'
+                         AND (?2 IS NULL OR target IN (SELECT value FROM json_each(?2))) ORDER BY id LIMIT ?3";
+            let values = params![prefix, among.map(names), limit];
+            let ids = all(connection, "find deployments", sql, values, |row| row.get::<_, String>(0))?;
             ids.iter().map(|id| convert::parse("a deployment", id)).collect()
         })
     }
@@ -138,9 +155,11 @@ impl Reader {
             let sql = format!(
                 "SELECT place, target, record FROM deployments
                  WHERE place < ?1 AND {by} AND (?3 IS NULL OR state IN (SELECT value FROM json_each(?3)))
+                   AND (?5 IS NULL OR target IN (SELECT value FROM json_each(?5)))
                  ORDER BY {order} DESC LIMIT ?4"
             );
-            let values = params![before, target, states, filter.limit];
+            let among = filter.among.as_deref().map(names);
+            let values = params![before, target, states, filter.limit, among];
             all(connection, "list deployments", &sql, values, raw_deployment)?.into_iter().map(deployment).collect()
         })
     }
@@ -267,6 +286,11 @@ impl Reader {
     }
 }
 
+/// For `json_each`.
+fn names(targets: &[TargetName]) -> String {
+    convert::json(&targets)
+}
+
 fn open(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
@@ -281,7 +305,7 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
 
 const TARGETS: &str = "SELECT t.spec, t.declared_by, t.declared_at, t.waiting, f.fence, r.deployment FROM targets t
                        LEFT JOIN fences f ON f.target = t.name LEFT JOIN reservations r ON r.target = t.name";
-const TOKENS: &str = "SELECT name, hash, role, expires_at FROM tokens";
+const TOKENS: &str = "SELECT name, hash, grants, expires_at, created_at, created_by FROM tokens";
 const AGENTS: &str = "SELECT name, fingerprint, incarnation, labels, last_heard FROM agents";
 
 type RawTarget = (String, String, i64, i64, Option<i64>, Option<String>);
@@ -336,18 +360,26 @@ fn orphan((texts, at): ([String; 5], i64)) -> Result<OrphanRow, Error> {
     })
 }
 
-type RawToken = (String, String, String, Option<i64>);
+type RawToken = (String, String, String, Option<i64>, Option<i64>, Option<String>);
 
 fn raw_token(row: &Row<'_>) -> rusqlite::Result<RawToken> {
-    Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+    Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?))
 }
 
-fn token((name, hash, role, expires_at): RawToken) -> Result<TokenRow, Error> {
+/// The token of that name, also inside a transaction.
+pub(super) fn token_named(connection: &Connection, name: &OperatorName) -> Result<Option<TokenRow>, Error> {
+    let sql = format!("{TOKENS} WHERE name = ?1");
+    one(connection, "read a token", &sql, [name.as_str()], raw_token)?.map(token).transpose()
+}
+
+fn token((name, hash, grants, expires_at, created_at, created_by): RawToken) -> Result<TokenRow, Error> {
     Ok(TokenRow {
         hash: Digest::parse(&hash).ok_or_else(|| Error::damaged("a token's hash", hash))?,
         name: convert::parse::<OperatorName>("a token's name", &name)?,
-        role,
+        grants: convert::from_json("a token's grants", &grants)?,
         expires_at: expires_at.map(Wall),
+        created_at: created_at.map(Wall),
+        created_by: created_by.map(|by| convert::parse("a token's maker", &by)).transpose()?,
     })
 }
 

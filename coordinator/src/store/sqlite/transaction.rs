@@ -179,15 +179,26 @@ impl Transaction for SqliteTransaction<'_> {
     }
 
     fn put_token(&mut self, token: &TokenRow) -> Result<(), Error> {
-        let TokenRow { hash, name, role, expires_at } = token;
+        let TokenRow { hash, name, grants, expires_at, created_at, created_by } = token;
         self.execute(
             "write a token",
-            "INSERT INTO tokens (name, hash, role, expires_at) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT (name) DO UPDATE SET hash = excluded.hash, role = excluded.role,
-                 expires_at = excluded.expires_at",
-            params![name.as_str(), hash.to_string(), role, expires_at.map(|at| at.0)],
+            "INSERT INTO tokens (name, hash, grants, expires_at, created_at, created_by) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT (name) DO UPDATE SET hash = excluded.hash, grants = excluded.grants,
+                 expires_at = excluded.expires_at, created_at = excluded.created_at, created_by = excluded.created_by",
+            params![
+                name.as_str(),
+                hash.to_string(),
+                convert::json(grants),
+                expires_at.map(|at| at.0),
+                created_at.map(|at| at.0),
+                created_by.as_ref().map(OperatorName::as_str)
+            ],
         )?;
         Ok(())
+    }
+
+    fn token(&mut self, name: &OperatorName) -> Result<Option<TokenRow>, Error> {
+        super::reader::token_named(&self.tx, name)
     }
 
     fn remove_token(&mut self, name: &OperatorName) -> Result<bool, Error> {

@@ -1,0 +1,133 @@
+//! Words of files, adapters and reports that are neither states nor reasons.
+
+use crate::explain::Explanation;
+
+const fn term(what: &'static str, still_true: &'static str, next: &'static str) -> Explanation {
+    Explanation { what, still_true, next }
+}
+
+const DECLARED: &str = "It stands in a file, and the plan that an agent runs is fixed by it.";
+const ABILITY: &str = "Nothing ever claims more than an adapter can prove.";
+const EXITS: &str = "An exit is what became of a process. What became of the target is said beside it.";
+
+pub(super) const TERMS: &[(&str, Explanation)] = &[
+    (
+        "mutates",
+        term(
+            "The step changes something that is visible outside. It begins only under a permit.",
+            DECLARED,
+            "Write effect = \"none\" for a step that only prepares or looks.",
+        ),
+    ),
+    (
+        "none",
+        term(
+            "Of a step: it changes nothing outside, takes no permit, and runs again in every attempt. Of an adapter: it can't do that at all.",
+            DECLARED,
+            "Nothing.",
+        ),
+    ),
+    ("pure", term("The step has no effect outside and can run any number of times.", DECLARED, "Nothing.")),
+    (
+        "idempotent",
+        term(
+            "The step is safe to repeat under the same operation id: doing it twice leaves what doing it once does.",
+            DECLARED,
+            "Say so only where it is true: retry = \"idempotent\".",
+        ),
+    ),
+    (
+        "unsafe",
+        term(
+            "The step must not be repeated without somebody's decision. It is what a mutating step is unless it says otherwise.",
+            DECLARED,
+            "Say retry = \"idempotent\" where repeating is safe.",
+        ),
+    ),
+    (
+        "transient",
+        term(
+            "It failed for a reason that passes. It is tried again, within the limit of tries.",
+            "The step ended and was seen to end.",
+            "Wait for the next attempt.",
+        ),
+    ),
+    (
+        "permanent",
+        term(
+            "It failed for a reason that does not pass by itself. It is never tried again.",
+            "The step ended and was seen to end.",
+            "Correct the cause and deploy again.",
+        ),
+    ),
+    (
+        "infrastructure",
+        term(
+            "It failed for want of something around it: an agent, a disk, memory, a process that could not be started.",
+            "The step ended, or was never begun.",
+            "See to the host, then deploy again where it is not tried again by itself.",
+        ),
+    ),
+    (
+        "host",
+        term(
+            "The resource belongs to one host: only that host's agent runs steps on it, inspects it and fences it.",
+            DECLARED,
+            "Nothing.",
+        ),
+    ),
+    ("shared", term("The resource is reached by any agent that the target selects.", DECLARED, "Nothing.")),
+    (
+        "revision",
+        term(
+            "The adapter knows revisions: which one is there can be read, or a change on top of another one is refused.",
+            ABILITY,
+            "holdfast target inspect TARGET.",
+        ),
+    ),
+    (
+        "operation",
+        term("The adapter can tell what became of one operation by its id.", ABILITY, "holdfast reconcile inspect D."),
+    ),
+    (
+        "fence",
+        term(
+            "A number that grows with every lease and fence-off of a target. A resource that enforces it refuses whatever comes under an older one.",
+            ABILITY,
+            "holdfast show D tells the fence of each attempt.",
+        ),
+    ),
+    (
+        "command",
+        term(
+            "The adapter that runs an argv on the host. It can't refuse an old fence, and reads back only what its inspect command tells.",
+            ABILITY,
+            "Look yourself, and attest what you saw, where nothing can be read.",
+        ),
+    ),
+    (
+        "release",
+        term(
+            "The adapter that switches a release folder by one rename. It refuses old fences and tells what became of each operation.",
+            ABILITY,
+            "Fence off, inspect, decide.",
+        ),
+    ),
+    ("exited", term("The process ended by itself with an exit status.", EXITS, "holdfast logs D shows its output.")),
+    (
+        "signaled",
+        term("A signal ended the process. That is never a success.", EXITS, "holdfast logs D shows its output."),
+    ),
+    (
+        "out_of_memory",
+        term("The kernel ended the process for want of memory.", EXITS, "Give the host or the step more memory."),
+    ),
+    (
+        "not_spawned",
+        term(
+            "The process could not be started at all, so it changed nothing.",
+            EXITS,
+            "The detail beside it says why: a missing program, a missing permission.",
+        ),
+    ),
+];
