@@ -12,7 +12,8 @@ use super::Sender;
 use crate::archives::retention::uploaded;
 use crate::archives::{Error, Sha256, Standing};
 use crate::grpc::shared::Shared;
-use crate::grpc::status;
+use crate::grpc::{refused as driver_refused, status};
+use crate::room::is_no_room;
 
 pub(super) fn upload(
     shared: &Shared,
@@ -51,14 +52,21 @@ async fn take(shared: &Shared, request: v1::UploadArchiveRequest) -> Result<v1::
     let v1::UploadArchiveRequest { sha256, size, offset, data } = request;
     let digest = Sha256::new(&sha256)
         .ok_or_else(|| status::of(&Problem::new(Code::InvalidMessage, "sha256: no SHA-256").with("field", "sha256")))?;
+    let room = *shared.room.borrow();
+    // Whether it is here already is told at any time: a submission of before may be asked for again.
+    if !data.is_empty() && !room.takes_new_work() {
+        return Err(status::of(&driver_refused::no_room(room)));
+    }
     let archives = shared.archives.clone();
     let taken = tokio::task::spawn_blocking(move || match data.as_slice() {
         // An empty archive is whole from the start; nothing asks for one.
         [] if size > 0 => archives.standing(&digest, size),
         data => archives.append(&digest, size, offset, data),
     });
-    let Standing { next, stored } =
-        taken.await.map_err(|error| failed(&error))?.map_err(|error| refused(&error, &sha256))?;
+    let Standing { next, stored } = taken.await.map_err(|error| failed(&error))?.map_err(|error| match &error {
+        Error::Disk { source, .. } if is_no_room(source) => status::of(&driver_refused::no_room(room)),
+        error => refused(error, &sha256),
+    })?;
     Ok(v1::UploadArchiveResponse { next_offset: next, stored })
 }
 
