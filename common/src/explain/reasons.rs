@@ -35,7 +35,7 @@ pub(super) const DENIED_WORDS: &[&str] = &[
     "permit_open",
 ];
 pub(super) const DECLINED_WORDS: &[&str] =
-    &["busy", "conflict", "unknown_target", "fence_regression", "host_policy", "draining"];
+    &["busy", "conflict", "unknown_target", "fence_regression", "host_policy", "draining", "no_room"];
 pub(super) const DECISION_WORDS: &[&str] =
     &["retry", "accept_succeeded", "accept_failed", "accept_cancelled", "rollback", "readmit", "abandon", "note"];
 pub(super) const POLICY_WORDS: &[&str] = &["manual", "when_proven", "trust_report"];

@@ -113,6 +113,14 @@ pub(super) const TERMS: &[(&str, Explanation)] = &[
             "Fence off, inspect, decide.",
         ),
     ),
+    (
+        "check",
+        term(
+            "The adapter that looks whether what was changed is healthy, over HTTP or TCP. It changes nothing.",
+            ABILITY,
+            "An agent's policy must list it among its adapters.",
+        ),
+    ),
     ("exited", term("The process ended by itself with an exit status.", EXITS, "holdfast logs D shows its output.")),
     (
         "signaled",

@@ -68,6 +68,7 @@ every! {
         DeclineReason::Busy => "busy", DeclineReason::Conflict => "conflict",
         DeclineReason::UnknownTarget => "unknown_target", DeclineReason::FenceRegression => "fence_regression",
         DeclineReason::HostPolicy => "host_policy", DeclineReason::Draining => "draining",
+        DeclineReason::NoRoom => "no_room",
     }
     Disposition {
         Disposition::Accepted => "accepted", Disposition::Duplicate => "duplicate", Disposition::Filed(_) => "filed",
@@ -111,7 +112,7 @@ every! {
     StepEffect { StepEffect::Mutates => "mutates", StepEffect::None => "none" }
     RetryClass { RetryClass::Pure => "pure", RetryClass::Idempotent => "idempotent", RetryClass::Unsafe => "unsafe" }
     Reach { Reach::Host => "host", Reach::Shared => "shared" }
-    Adapter { Adapter::Command => "command", Adapter::Release => "release" }
+    Adapter { Adapter::Command => "command", Adapter::Release => "release", Adapter::Check => "check" }
     Inspect { Inspect::None => "none", Inspect::Revision => "revision", Inspect::Operation => "operation" }
     Enforce { Enforce::None => "none", Enforce::Revision => "revision", Enforce::Fence => "fence" }
 }

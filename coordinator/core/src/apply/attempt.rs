@@ -40,7 +40,8 @@ pub(super) fn leased(state: &mut TargetState, recorded: &Recorded) -> Result<(),
         return Err("it grants no lease");
     };
     let deployment = state.current.as_ref().filter(|d| d.id == *id).ok_or("the deployment does not hold the target")?;
-    if due::is_on_hold(state) {
+    // What runs goes on under a hold, under a new fence too.
+    if due::is_on_hold(state) && readmits.is_none() {
         return Err("the target is on hold");
     }
     if !matches!(deployment.state, DeploymentState::Queued | DeploymentState::Active) || deployment.live().is_some() {

@@ -1,5 +1,5 @@
-//! I17: while an operator's hold is on, no deployment takes the target and no lease is granted; and neither placing nor
-//! ending it moves a deployment or an attempt.
+//! I17: while an operator's hold is on, no deployment takes the target and no lease is granted, but to go on with a process
+//! that runs already; and neither placing nor ending it moves a deployment or an attempt.
 
 use super::Step;
 use crate::event::Event;
@@ -9,7 +9,7 @@ pub(super) fn holds(step: &Step<'_>) -> Result<(), &'static str> {
     let on_hold = step.before.is_some_and(|before| before.hold.is_some());
     match &step.recorded.event {
         Event::Reserved { .. } if on_hold => Err("a deployment took a target that is on hold"),
-        Event::LeaseGranted { .. } if on_hold => Err("a lease was granted on a target that is on hold"),
+        Event::LeaseGranted { readmits: None, .. } if on_hold => Err("a lease was granted on a target that is on hold"),
         Event::HoldPlaced { .. } | Event::HoldEnded { .. } => {
             let same = step.before.map(places) == Some(places(step.after));
             if same { Ok(()) } else { Err("a hold moved a deployment or an attempt") }
