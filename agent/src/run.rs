@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use holdfast_agent_core::work::Boot;
 use holdfast_common::id::{IncarnationId, SessionId};
 use holdfast_common::time::Wall;
-use holdfast_net::tls::{self, ClientTls};
+use holdfast_net::tls::{self as net_tls, ClientTls};
 use holdfast_proto::v1::{ConnectRequest, Hello};
 use tokio::sync::{mpsc as channel, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -14,10 +14,10 @@ use uuid::Uuid;
 
 use crate::boottime::BootTime;
 use crate::config::Config;
-use crate::driver::{Clock, Driver, Event};
+use crate::driver::{Clock, Driver, Event, Hands};
 use crate::hands::Workshop;
 use crate::journal::{self, Journal};
-use crate::session::{self, FromCoordinator, Owner, Pace, Welcome};
+use crate::session::{self, FromCoordinator, Hurry, Owner, Pace, Welcome};
 
 /// Why the agent does not run.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +27,7 @@ pub enum Error {
     Journal(#[from] journal::Error),
     /// A certificate or key can't be used.
     #[error(transparent)]
-    Tls(#[from] tls::Error),
+    Tls(#[from] net_tls::Error),
     /// The thread or runtime can't be made.
     #[error("could not start the agent's threads: {0}")]
     Threads(#[from] std::io::Error),
@@ -35,17 +35,33 @@ pub enum Error {
 
 /// Runs until `stop`. Work under way goes on under its shims; the next agent takes it up.
 pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Error> {
+    let tls = tls(&config)?;
+    let logs = crate::logs::Uploader::start(&config.coordinator.address, &tls, stop.clone());
+    let state = config.state_dir.clone();
+    run_with(config, &tls, |events| Workshop::new(&state, events, logs), stop).await
+}
+
+/// What the agent trusts and shows.
+pub fn tls(config: &Config) -> Result<ClientTls, Error> {
     let identity = &config.identity;
-    let tls = ClientTls::from_files(
+    Ok(ClientTls::from_files(
         &config.coordinator.ca,
         Some((&identity.certificate, &identity.key)),
         config.coordinator.server_name.as_deref(),
-    )?;
+    )?)
+}
+
+/// [`run`] with other hands, that are made once the state folder is this agent's alone. They tell what comes of their work
+/// through the sender that they get.
+pub async fn run_with<H: Hands + Send + 'static>(
+    config: Config,
+    tls: &ClientTls,
+    hands: impl FnOnce(mpsc::Sender<Event>) -> std::io::Result<H>,
+    stop: CancellationToken,
+) -> Result<(), Error> {
     let journal = Journal::open(&config.state_dir, IncarnationId(Uuid::new_v4()))?;
     let (events, inbox) = mpsc::channel();
-    let logs = crate::logs::Uploader::start(&config.coordinator.address, &tls, stop.clone());
-    let workshop = Workshop::new(&config.state_dir, events.clone(), logs)?;
-    let driver = Driver::new(journal, workshop, Clocks, config.clone())?;
+    let driver = Driver::new(journal, hands(events.clone())?, Clocks, config.clone())?;
     let thread = std::thread::Builder::new().name("driver".to_owned()).spawn(move || {
         // A thread that decides no more must not leave an agent behind that looks alive.
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| driver.run(&inbox)));
@@ -57,7 +73,7 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Error> {
     tracing::info!(state = %Path::new(&config.state_dir).display(), "agent started");
     let mut owner = DriverInbox(events.clone());
     let seed = rand::random();
-    session::keep(&config.coordinator.address, &tls, Pace::default(), seed, &mut owner, &stop).await;
+    session::keep(&config.coordinator.address, tls, Pace::default(), seed, &mut owner, &stop).await;
     let _ended = events.send(Event::Stop);
     let _joined = tokio::task::spawn_blocking(move || thread.join()).await;
     Ok(())
@@ -96,7 +112,9 @@ impl Owner for DriverInbox {
         let _stopped = self.0.send(Event::Message(session, message));
     }
 
-    async fn down(&mut self) {
-        let _stopped = self.0.send(Event::Down);
+    async fn down(&mut self) -> Hurry {
+        let (reply, answer) = oneshot::channel();
+        let _stopped = self.0.send(Event::Down(reply));
+        answer.await.unwrap_or(Hurry::Idle)
     }
 }

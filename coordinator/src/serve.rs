@@ -28,7 +28,6 @@ use holdfast_proto::v1::agent_service_server::AgentServiceServer;
 use holdfast_proto::v1::operator_service_server::OperatorServiceServer;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tonic_health::ServingStatus;
 use tonic_health::pb::health_server::HealthServer;
@@ -62,8 +61,7 @@ pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Resul
     let tls = ServerTls::from_files(&config.tls.cert, &config.tls.key, &config.tls.client_ca)?;
     make_folder(&config.data_dir)
         .with_context(|| format!("could not make the data folder {}", config.data_dir.display()))?;
-    let listener = TcpListener::bind(config.listen.address)
-        .await
+    let listener = wire::listen(config.listen.address)
         .with_context(|| format!("could not listen on {}", config.listen.address))?;
     let address = listener.local_addr().context("could not read the address that was taken")?;
 

@@ -36,7 +36,7 @@ use crate::bugs::{self, Bug};
 use crate::config::Config;
 use crate::crash::{self, CrashPoint};
 use crate::journal::{Error, Journal, Position};
-use crate::session::{FromCoordinator, Inquiry, Welcome};
+use crate::session::{FromCoordinator, Hurry, Inquiry, Welcome};
 use batch::Batch;
 
 /// What the driver's thread is told.
@@ -46,8 +46,8 @@ pub enum Event {
     Hello(oneshot::Sender<Hello>),
     /// A session began.
     Up(Welcome, mpsc::Sender<ConnectRequest>),
-    /// The session is over.
-    Down,
+    /// The session is over. How soon another one is needed is answered.
+    Down(oneshot::Sender<Hurry>),
     /// The coordinator said something in a session.
     Message(SessionId, FromCoordinator),
     /// The hands did or saw something.
@@ -236,7 +236,11 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         match event {
             Event::Hello(reply) => drop(reply.send(self.hello())),
             Event::Up(welcome, outgoing) => self.up(welcome, outgoing, batch),
-            Event::Down => self.session_is(None, batch),
+            Event::Down(reply) => {
+                self.session_is(None, batch);
+                let hurry = if self.works.is_empty() { Hurry::Idle } else { Hurry::HoldsWork };
+                let _nobody_waits = reply.send(hurry);
+            }
             Event::Message(session, message) if self.is_live(session) => self.message(session, message, batch),
             Event::Message(..) | Event::Stop => {}
             Event::Hand(event) => self.hand(event, batch),

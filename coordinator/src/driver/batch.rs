@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use holdfast_common::id::{DeploymentId, TargetName};
+use holdfast_common::id::{AgentName, DeploymentId, TargetName};
 use holdfast_coordinator_core::event::{Event, Recorded};
 
 use crate::crash::{CrashPoint, reached};
@@ -15,6 +15,10 @@ pub(super) struct Batch {
     pub(super) wrote: bool,
     /// Targets whose effects may have changed.
     pub(super) touched: BTreeSet<TargetName>,
+    /// Agents whose session started.
+    pub(super) started: BTreeSet<AgentName>,
+    /// Whether agents came, went or changed.
+    pub(super) agents_changed: bool,
     /// The last event.
     pub(super) newest: Option<GlobalOrder>,
     /// Deployments that were recorded, and their targets.

@@ -1,3 +1,4 @@
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -31,9 +32,11 @@ impl Agent {
         name: &str,
         proxy: Proxy,
         settings: Settings,
+        straight: Option<SocketAddr>,
     ) -> Self {
         let pair = authority.agent(&AgentName::new(name).expect("a name")).expect("signed");
-        let config = config(folder, authority.certificate(), &pair, name, &proxy);
+        let address = straight.unwrap_or_else(|| proxy.address());
+        let config = config(folder, authority.certificate(), &pair, name, address);
         let config = folder.write(&format!("{name}.toml"), &config);
         Self {
             name: name.to_owned(),
@@ -149,7 +152,7 @@ impl Agent {
     }
 }
 
-fn config(folder: &Folder, ca: &Path, pair: &Pair, name: &str, proxy: &Proxy) -> String {
+fn config(folder: &Folder, ca: &Path, pair: &Pair, name: &str, address: SocketAddr) -> String {
     let Pair { certificate, key } = pair;
     format!(
         r#"state_dir = {state:?}
@@ -170,6 +173,5 @@ host = "{name}"
 filter = "info"
 "#,
         state = folder.join(name),
-        address = proxy.address(),
     )
 }

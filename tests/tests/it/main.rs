@@ -13,6 +13,7 @@ mod harness;
 mod hold;
 mod hostile_coordinator;
 mod main_job;
+mod many_agents;
 mod messages;
 mod reconnect;
 mod restart;
