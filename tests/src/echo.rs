@@ -17,7 +17,6 @@ use holdfast_proto::v1::{
     ConnectRequest, ConnectResponse, HeartbeatAnswer, LeaseAnswer, Position, RenewedLease, UploadLogRequest,
     UploadLogResponse, Welcome,
 };
-use tokio::net::TcpListener;
 use tonic::{Request, Response, Status, Streaming};
 use uuid::Uuid;
 
@@ -91,7 +90,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 async fn answer_all(tls: ServerTls, file: &Path) {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
+    let listener = serve::listen(([127, 0, 0, 1], 0).into()).expect("a free port");
     let address = listener.local_addr().expect("it listens");
     let limits = Limits::default();
     let routes = Routes::new().with(AgentServiceServer::new(Bare));
@@ -158,5 +157,6 @@ fn welcome() -> Welcome {
         agent: "fleet-00000".to_owned(),
         max_text_bytes: 16 * 1024,
         max_log_bytes: 16 * 1024 * 1024,
+        reconnect_spread: None,
     }
 }

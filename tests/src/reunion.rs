@@ -11,10 +11,10 @@ use crate::api::{Operator, id_of, label_of, state_of};
 use crate::cluster::{Cluster, Plan};
 use crate::files::DeploymentFile;
 use crate::fleet::{self, Fleet};
-use crate::machine::{self, Connections};
+use crate::machine;
 use crate::wait;
 
-/// One slot of [`Reunion::arrivals`].
+/// Connections are counted as often as this, and told per so long.
 pub const SLOT: Duration = Duration::from_millis(100);
 /// What the coordinator gives a lease beyond its TTL, and a little.
 const MARGIN: Duration = Duration::from_secs(3);
@@ -47,8 +47,8 @@ pub struct Assembly {
 pub struct Reunion {
     /// From when the coordinator listened again until every agent had a session.
     pub back_within: Duration,
-    /// Connections that reached the machine's listeners in each [`SLOT`] from when the coordinator started again.
-    pub arrivals: Vec<u64>,
+    /// How many connections had reached the machine's listeners by when, from when the coordinator started again.
+    pub arrivals: Vec<(Duration, u64)>,
     /// Connections that a full queue dropped.
     pub overflowed: u64,
     /// The most that waited to be accepted at once.
@@ -58,10 +58,14 @@ pub struct Reunion {
 }
 
 impl Reunion {
-    /// The most that arrived in one slot.
+    /// The most that arrived in a [`SLOT`]. Where the kernel was asked later than that, the average until then.
     #[must_use]
-    pub fn peak(&self) -> u64 {
-        self.arrivals.iter().copied().max().unwrap_or_default()
+    pub fn peak(&self) -> f64 {
+        let between = |pair: &[(Duration, u64)]| {
+            let [(from, before), (until, after)] = pair else { return 0.0 };
+            (after - before) as f64 * SLOT.as_secs_f64() / (*until - *from).max(SLOT).as_secs_f64()
+        };
+        self.arrivals.windows(2).map(between).fold(0.0, f64::max)
     }
 }
 
@@ -74,6 +78,9 @@ impl Assembly {
         let operator = cluster.operator();
         let gate = cluster.folder().join("gate");
         let mut assembly = Self { cluster, operator, _fleet: fleet, size, gate, held: Vec::new() };
+        assembly.until_all_are_in_contact().await;
+        // So that every agent was told how many there are: at its first meeting each only heard of those before it.
+        assembly.cluster.restart_coordinator().await;
         assembly.until_all_are_in_contact().await;
         assembly.hand_out().await;
         assembly
@@ -192,18 +199,17 @@ impl Sampler {
 }
 
 fn sample(port: u16, over: &AtomicBool) -> Reunion {
-    let first = machine::connections();
-    let (begun, mut last) = (Instant::now(), first);
-    let (mut arrivals, mut longest_queue) = (Vec::new(), 0);
+    let (begun, first) = (Instant::now(), machine::connections());
+    let (mut last, mut longest_queue) = (first, 0);
+    let mut arrivals = vec![(Duration::ZERO, 0)];
     while !over.load(Ordering::Relaxed) {
-        let slot_ends = SLOT * u32::try_from(arrivals.len() + 1).unwrap_or(u32::MAX);
-        while begun.elapsed() < slot_ends {
+        let slot_begun = Instant::now();
+        while slot_begun.elapsed() < SLOT {
             longest_queue = longest_queue.max(machine::waiting_to_be_accepted(port));
             std::thread::sleep(SLOT / 5);
         }
-        let now: Connections = machine::connections();
-        arrivals.push(now.arrived - last.arrived);
-        last = now;
+        last = machine::connections();
+        arrivals.push((begun.elapsed(), last.arrived - first.arrived));
     }
     let overflowed = last.overflowed - first.overflowed;
     Reunion { back_within: Duration::ZERO, arrivals, overflowed, longest_queue, lost: Vec::new() }
