@@ -2,6 +2,7 @@
 //! takes is what the wire alone takes.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::process::ExitCode;
@@ -32,7 +33,7 @@ pub const COMMAND: &str = "echo";
 #[derive(Debug)]
 pub struct Echo {
     process: Process,
-    address: String,
+    address: SocketAddr,
 }
 
 impl Echo {
@@ -42,15 +43,22 @@ impl Echo {
         let _none_yet = std::fs::remove_file(&file);
         let process = Process::start(&launch(cluster, &file));
         let address = wait::until("the echo to listen", wait::SOON, async || {
-            std::fs::read_to_string(&file).ok().filter(|text| !text.is_empty()).ok_or_else(|| "no address".to_owned())
+            let text = std::fs::read_to_string(&file).map_err(|error| error.to_string())?;
+            text.parse::<SocketAddr>().map_err(|error| format!("{text:?}: {error}"))
         });
-        Self { address: format!("https://{}", address.await), process }
+        Self { address: address.await, process }
     }
 
-    /// Where it listens.
+    /// Where agents connect.
     #[must_use]
-    pub fn address(&self) -> &str {
-        &self.address
+    pub fn address(&self) -> String {
+        format!("https://{}", self.address)
+    }
+
+    /// The port that it listens on.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.address.port()
     }
 
     /// Its process id.

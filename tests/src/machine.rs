@@ -19,7 +19,7 @@ pub struct Memory {
     pub resident: u64,
     /// Resident pages, each shared one in parts.
     pub proportional: u64,
-    /// Resident pages that nobody shares.
+    /// Resident pages that nobody shares and no file holds: what the process has written.
     pub private: u64,
 }
 
@@ -31,11 +31,7 @@ pub fn memory(pid: u32) -> Memory {
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or_default() * 1024
     };
-    Memory {
-        resident: bytes("Rss"),
-        proportional: bytes("Pss"),
-        private: bytes("Private_Clean") + bytes("Private_Dirty"),
-    }
+    Memory { resident: bytes("Rss"), proportional: bytes("Pss"), private: bytes("Private_Dirty") }
 }
 
 /// Processor time that a process has used, all its threads together.
@@ -97,14 +93,27 @@ fn counters(file: &str, group: &str) -> BTreeMap<String, u64> {
 #[must_use]
 pub fn waiting_to_be_accepted(port: u16) -> u64 {
     const LISTENS: &str = "0A";
+    let queue = sockets(port, LISTENS).into_iter().next().unwrap_or_default();
+    queue.split_once(':').and_then(|(_, received)| u64::from_str_radix(received, 16).ok()).unwrap_or_default()
+}
+
+/// Connections that were made to that port of 127.0.0.1 and stand.
+#[must_use]
+pub fn connected_to(port: u16) -> usize {
+    const ESTABLISHED: &str = "01";
+    sockets(port, ESTABLISHED).len()
+}
+
+/// The queues of every socket of that port that is in that state.
+fn sockets(port: u16, state: &str) -> Vec<String> {
     let text = fs::read_to_string("/proc/net/tcp").unwrap_or_default();
     let local = format!("0100007F:{port:04X}");
-    let queue = text.lines().find_map(|line| {
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        let [_, address, _, LISTENS, queues, ..] = fields.as_slice() else { return None };
-        (*address == local).then(|| queues.split_once(':').map(|(_, received)| received.to_owned()))?
+    let queues = text.lines().filter_map(|line| {
+        let mut fields = line.split_whitespace().skip(1);
+        let (address, _peer, found, queues) = (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
+        (address == local && found == state).then(|| queues.to_owned())
     });
-    queue.and_then(|hex| u64::from_str_radix(&hex, 16).ok()).unwrap_or_default()
+    queues.collect()
 }
 
 #[cfg(test)]
@@ -131,6 +140,7 @@ mod tests {
         let after = connections();
         assert!(after.tried >= before.tried + 3 && after.arrived >= before.arrived + 3, "{before:?} {after:?}");
         assert_eq!(waiting_to_be_accepted(address.port()), 3);
+        assert_eq!(connected_to(address.port()), 3);
         drop(held);
     }
 }
