@@ -18,6 +18,8 @@ use crate::wait;
 pub const SLOT: Duration = Duration::from_millis(100);
 /// What the coordinator gives a lease beyond its TTL, and a little.
 const MARGIN: Duration = Duration::from_secs(3);
+/// How often the coordinator is asked how it stands.
+const LOOK: Duration = Duration::from_millis(500);
 /// The bound of everything that is not measured.
 const PATIENCE: Duration = Duration::from_secs(240);
 
@@ -116,7 +118,7 @@ impl Assembly {
         let seen = sampler.stop();
         let mut lost = self.lost().await;
         while lost.is_empty() && listens.elapsed() < self.size.ttl + MARGIN {
-            tokio::time::sleep(Duration::from_millis(500)).await;
+            tokio::time::sleep(LOOK).await;
             lost = self.lost().await;
         }
         Reunion { back_within, lost, ..seen }
@@ -160,7 +162,7 @@ pub async fn until_in_contact(operator: &Operator, agents: usize) {
             return Ok(());
         }
         // Looking is work for the coordinator too.
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        tokio::time::sleep(LOOK).await;
         Err(format!("{seen} of {agents}"))
     })
     .await;
