@@ -10,7 +10,7 @@ use holdfast_common::id::{IncarnationId, SessionId};
 use holdfast_common::time::Wall;
 use holdfast_net::ops::{self, Health, Pulse};
 use holdfast_net::room;
-use holdfast_net::tls::{self, ClientTls};
+use holdfast_net::tls::{self as net_tls, ClientTls};
 use holdfast_proto::v1::{ConnectRequest, Hello};
 use tokio::sync::{mpsc as channel, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::boottime::BootTime;
 use crate::config::Config;
-use crate::driver::{Clock, Driver, Event};
+use crate::driver::{Clock, Driver, Event, Hands};
 use crate::fetch::Fetcher;
 use crate::hands::Workshop;
 use crate::health;
@@ -27,7 +27,7 @@ use crate::logs::Uploader;
 use crate::metrics::Metrics;
 use crate::places::Places;
 use crate::room::HostRoom;
-use crate::session::{self, FromCoordinator, Owner, Pace, Welcome};
+use crate::session::{self, FromCoordinator, Hurry, Owner, Pace, Welcome};
 
 /// Between two tries to open the journal on a full disk.
 const ROOM_AGAIN: Duration = Duration::from_millis(500);
@@ -40,7 +40,7 @@ pub enum Error {
     Journal(#[from] journal::Error),
     /// A certificate or key can't be used.
     #[error(transparent)]
-    Tls(#[from] tls::Error),
+    Tls(#[from] net_tls::Error),
     /// Health and metrics can't be served.
     #[error(transparent)]
     Ops(#[from] ops::Error),
@@ -51,12 +51,7 @@ pub enum Error {
 
 /// Runs until `stop`. Work under way goes on under its shims; the next agent takes it up.
 pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Error> {
-    let identity = &config.identity;
-    let tls = ClientTls::from_files(
-        &config.coordinator.ca,
-        Some((&identity.certificate, &identity.key)),
-        config.coordinator.server_name.as_deref(),
-    )?;
+    let tls = tls(&config)?;
     let _journal_says_what_is_wrong = std::fs::create_dir_all(&config.state_dir);
     let descriptors = room::watch_descriptors();
     let room = Arc::new(HostRoom::on(&config.state_dir, config.disk.reserve_bytes, descriptors.clone()));
@@ -65,7 +60,6 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Error> {
     let _ops = health::serve(&config, health.clone(), Arc::clone(&metrics)).await?;
     let Some(journal) = open(&config, &room, &stop).await? else { return Ok(()) };
     health::register(&health, &config, &pulse, &metrics, &stop)?;
-    let _ops = health::serve(&config, health, Arc::clone(&metrics)).await?;
     let (events, inbox) = mpsc::channel();
     let logs =
         Uploader::start(&config.coordinator.address, &tls, &config.state_dir, stop.clone(), Arc::clone(&metrics))?;
@@ -73,6 +67,41 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Error> {
     let fetcher = Fetcher::new(&config, &tls, places.clone());
     let workshop = Workshop::new(places, events.clone(), logs, fetcher, Arc::clone(&room))?;
     let driver = Driver::new(journal, workshop, Clocks, config.clone())?.measured(metrics, pulse).on(room);
+    keep(&config, &tls, driver, events, inbox, &stop).await
+}
+
+/// What the agent trusts and shows.
+pub fn tls(config: &Config) -> Result<ClientTls, Error> {
+    let identity = &config.identity;
+    Ok(ClientTls::from_files(
+        &config.coordinator.ca,
+        Some((&identity.certificate, &identity.key)),
+        config.coordinator.server_name.as_deref(),
+    )?)
+}
+
+/// [`run`] with other hands, that are made once the state folder is this agent's alone, and without a word of its health. They
+/// tell what comes of their work through the sender that they get.
+pub async fn run_with<H: Hands + Send + 'static>(
+    config: Config,
+    tls: &ClientTls,
+    hands: impl FnOnce(mpsc::Sender<Event>) -> std::io::Result<H>,
+    stop: CancellationToken,
+) -> Result<(), Error> {
+    let journal = Journal::open(&config.state_dir, IncarnationId(Uuid::new_v4()))?;
+    let (events, inbox) = mpsc::channel();
+    let driver = Driver::new(journal, hands(events.clone())?, Clocks, config.clone())?;
+    keep(&config, tls, driver, events, inbox, &stop).await
+}
+
+async fn keep<H: Hands + Send + 'static>(
+    config: &Config,
+    tls: &ClientTls,
+    driver: Driver<H, Clocks>,
+    events: mpsc::Sender<Event>,
+    inbox: mpsc::Receiver<Event>,
+    stop: &CancellationToken,
+) -> Result<(), Error> {
     let thread = std::thread::Builder::new().name("driver".to_owned()).spawn(move || {
         // A thread that decides no more must not leave an agent behind that looks alive.
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| driver.run(&inbox)));
@@ -85,7 +114,7 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Error> {
     tracing::info!(%state, version = env!("CARGO_PKG_VERSION"), "agent started");
     let mut owner = DriverInbox(events.clone());
     let seed = rand::random();
-    session::keep(&config.coordinator.address, &tls, Pace::default(), seed, &mut owner, &stop).await;
+    session::keep(&config.coordinator.address, tls, Pace::default(), seed, &mut owner, stop).await;
     let _ended = events.send(Event::Stop);
     let _joined = tokio::task::spawn_blocking(move || thread.join()).await;
     Ok(())
@@ -143,7 +172,9 @@ impl Owner for DriverInbox {
         let _stopped = self.0.send(Event::Message(session, message));
     }
 
-    async fn down(&mut self) {
-        let _stopped = self.0.send(Event::Down);
+    async fn down(&mut self) -> Hurry {
+        let (reply, answer) = oneshot::channel();
+        let _stopped = self.0.send(Event::Down(reply));
+        answer.await.unwrap_or(Hurry::Idle)
     }
 }

@@ -33,7 +33,6 @@ use holdfast_proto::v1::operator_service_server::OperatorServiceServer;
 use holdfast_proto::{FILE_DESCRIPTOR_SET, MAX_MESSAGE_BYTES};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tonic_health::ServingStatus;
@@ -82,8 +81,7 @@ pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Resul
     let tls = ServerTls::from_files(&config.tls.cert, &config.tls.key, &config.tls.client_ca)?;
     make_folder(&config.data_dir)
         .with_context(|| format!("could not make the data folder {}", config.data_dir.display()))?;
-    let listener = TcpListener::bind(config.listen.address)
-        .await
+    let listener = wire::listen(config.listen.address)
         .with_context(|| format!("could not listen on {}", config.listen.address))?;
     let address = listener.local_addr().context("could not read the address that was taken")?;
 

@@ -119,6 +119,7 @@ pub fn welcome(session: Uuid) -> Welcome {
         agent: "web-01".to_owned(),
         max_text_bytes: 4096,
         max_log_bytes: 1024 * 1024,
+        reconnect_spread: None,
     }
 }
 

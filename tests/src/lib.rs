@@ -14,6 +14,10 @@
 //! | [`api`] | the operator's API, called directly |
 //! | [`peer`] | an agent's side of the protocol by hand: hostile, duplicated, reordered, replayed messages |
 //! | [`hostile`] | a coordinator by hand, towards a real agent |
+//! | [`fleet`] | many agents in few processes, with everything real but their hands |
+//! | [`echo`] | a bare server of the same stream: what the wire alone costs |
+//! | [`reunion`] | many agents lose their coordinator and come back |
+//! | [`machine`] | what the kernel says of processes and connections |
 //! | [`ledger`] | the command under test, and the oracle that reads what it wrote |
 //! | [`events`] | expected lists of events, compared with a readable difference |
 //! | [`https`] | a server of files over https that cuts its answers |
@@ -28,15 +32,19 @@
 pub mod api;
 pub mod cli;
 pub mod cluster;
+pub mod echo;
 pub mod events;
 pub mod files;
+pub mod fleet;
 pub mod folder;
 pub mod hostile;
 pub mod https;
 pub mod ledger;
+pub mod machine;
 pub mod ops;
 pub mod peer;
 pub mod process;
+pub mod reunion;
 pub mod site;
 pub mod small_disk;
 pub mod strace;

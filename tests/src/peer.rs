@@ -62,6 +62,12 @@ impl Peer {
         }
     }
 
+    /// Both ends of the stream, for a benchmark of its own.
+    #[must_use]
+    pub fn into_ends(self) -> (mpsc::Sender<ConnectRequest>, Streaming<ConnectResponse>) {
+        (self.outgoing, self.incoming)
+    }
+
     /// Sends one message.
     pub async fn say(&self, message: Says) {
         say(&self.outgoing, message).await;

@@ -41,7 +41,7 @@ use crate::crash::{self, CrashPoint};
 use crate::journal::{Error, Journal, Position};
 use crate::metrics::Metrics;
 use crate::room::{HostRoom, Verdict};
-use crate::session::{FromCoordinator, Inquiry, Welcome};
+use crate::session::{FromCoordinator, Hurry, Inquiry, Welcome};
 use batch::Batch;
 
 /// What the driver's thread is told.
@@ -51,8 +51,8 @@ pub enum Event {
     Hello(oneshot::Sender<Hello>),
     /// A session began.
     Up(Welcome, mpsc::Sender<ConnectRequest>),
-    /// The session is over.
-    Down,
+    /// The session is over. How soon another one is needed is answered.
+    Down(oneshot::Sender<Hurry>),
     /// The coordinator said something in a session.
     Message(SessionId, FromCoordinator),
     /// The hands did or saw something.
@@ -287,7 +287,11 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         match event {
             Event::Hello(reply) => drop(reply.send(self.hello(batch))),
             Event::Up(welcome, outgoing) => self.up(welcome, outgoing, batch),
-            Event::Down => self.session_is(None, batch),
+            Event::Down(reply) => {
+                self.session_is(None, batch);
+                let hurry = if self.works.is_empty() { Hurry::Idle } else { Hurry::HoldsWork };
+                let _nobody_waits = reply.send(hurry);
+            }
             Event::Message(session, message) if self.is_live(session) => {
                 self.metrics.heard();
                 self.message(session, message, batch);

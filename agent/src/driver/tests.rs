@@ -111,9 +111,16 @@ impl Agent {
             agent: AgentName::new("web-01").unwrap(),
             max_text_bytes: 64,
             max_log_bytes: 1_000,
+            reconnect_spread: None,
         };
         self.step(Event::Up(welcome, outgoing));
         self.said = Some(said);
+    }
+
+    fn down(&mut self) -> Hurry {
+        let (reply, mut answer) = oneshot::channel();
+        self.step(Event::Down(reply));
+        answer.try_recv().expect("it is answered at once")
     }
 
     fn tell(&mut self, session: u128, message: FromCoordinator) {
@@ -283,7 +290,7 @@ fn host_policy_is_the_last_wall() {
 fn report_that_was_not_answered_is_said_again_in_the_next_session_and_after_a_restart() {
     let mut agent = Agent::new();
     agent.launched();
-    agent.step(Event::Down);
+    assert_eq!(agent.down(), Hurry::HoldsWork);
     agent.step(ended("done"));
     agent.restart();
     agent.connect(2, 1);
@@ -293,7 +300,7 @@ fn report_that_was_not_answered_is_said_again_in_the_next_session_and_after_a_re
     for sequence in sequences {
         agent.tell(2, FromCoordinator::Disposition(ReportSequence(sequence), Disposition::Accepted));
     }
-    agent.step(Event::Down);
+    assert_eq!(agent.down(), Hurry::Idle, "nothing is left to say");
     agent.connect(3, 1);
     assert_eq!(reports(&agent.said()), Vec::<&v1::Report>::new());
 }

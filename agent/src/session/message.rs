@@ -36,6 +36,8 @@ pub struct Welcome {
     pub max_text_bytes: usize,
     /// Largest output kept of one stream of a step, in bytes.
     pub max_log_bytes: u64,
+    /// Bound of the first delay after this session; `None` where the coordinator does not say.
+    pub reconnect_spread: Option<Millis>,
 }
 
 /// What the coordinator says in a session.
@@ -123,6 +125,10 @@ pub(super) fn welcome_from_wire(welcome: v1::Welcome) -> Result<Welcome, Invalid
         agent: parsed("agent", &welcome.agent)?,
         max_text_bytes: usize::try_from(welcome.max_text_bytes).unwrap_or(usize::MAX),
         max_log_bytes: welcome.max_log_bytes,
+        reconnect_spread: welcome
+            .reconnect_spread
+            .map(|spread| duration_from_wire("reconnect_spread", spread))
+            .transpose()?,
     })
 }
 

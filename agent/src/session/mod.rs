@@ -39,8 +39,17 @@ pub trait Owner: Send + 'static {
     fn up(&mut self, welcome: Welcome, outgoing: mpsc::Sender<ConnectRequest>) -> impl Future<Output = ()> + Send;
     /// A message came in the session.
     fn message(&mut self, session: SessionId, message: FromCoordinator) -> impl Future<Output = ()> + Send;
-    /// The session is over.
-    fn down(&mut self) -> impl Future<Output = ()> + Send;
+    /// The session is over, or there was none.
+    fn down(&mut self) -> impl Future<Output = Hurry> + Send;
+}
+
+/// How soon a session is needed again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hurry {
+    /// Nothing is lost by waiting.
+    Idle,
+    /// There is work whose lease wants to be renewed, or whose end is not told.
+    HoldsWork,
 }
 
 /// Why a session ended.
@@ -93,6 +102,8 @@ pub struct Pace {
     pub initial: Duration,
     /// Bound of every delay.
     pub max: Duration,
+    /// Bound of every delay while there is work: shorter than the leases that a returned coordinator still honours.
+    pub holding: Duration,
     /// Delay after a refusal that can't heal by itself.
     pub refused: Duration,
     /// Longest wait for the Welcome.
@@ -104,6 +115,7 @@ impl Default for Pace {
         Self {
             initial: Duration::from_millis(250),
             max: Duration::from_secs(15),
+            holding: Duration::from_secs(2),
             refused: Duration::from_secs(300),
             welcome: Duration::from_secs(10),
         }
@@ -123,14 +135,18 @@ pub async fn keep(
     let mut last = String::new();
     loop {
         let tried = stop.run_until_cancelled(once(address, tls, pace, owner, &mut backoff)).await;
-        owner.down().await;
+        let hurry = owner.down().await;
         let Some(ended) = tried else { return };
         // The same trouble is told once, not with every try.
         if ended.to_string() != last {
             last = ended.to_string();
             tracing::warn!(reason = %last, "no session with the coordinator");
         }
-        let delay = if ended.heals() { backoff.next() } else { pace.refused };
+        let delay = match (ended.heals(), hurry) {
+            (false, _) => pace.refused,
+            (true, Hurry::Idle) => backoff.next(),
+            (true, Hurry::HoldsWork) => backoff.next_within(pace.holding),
+        };
         if stop.run_until_cancelled(tokio::time::sleep(delay)).await.is_none() {
             return;
         }
@@ -156,7 +172,9 @@ async fn run(
     let (outgoing, incoming, welcome) = tokio::time::timeout(pace.welcome, open(channel, hello))
         .await
         .map_err(|_| Ended::NoWelcome(pace.welcome))??;
-    backoff.reset();
+    // Many who lose the same coordinator do not come back at once, and those without work let the others go first.
+    let spread = welcome.reconnect_spread.map_or(Duration::ZERO, Duration::from);
+    backoff.reset_to(spread.max(pace.initial));
     tracing::info!(session = %welcome.session, agent = %welcome.agent, "connected");
     let session = welcome.session;
     owner.up(welcome, outgoing).await;

@@ -51,12 +51,25 @@ impl Backoff {
     #[must_use]
     #[expect(clippy::should_implement_trait, reason = "a series without an end is no iterator")]
     pub fn next(&mut self) -> Duration {
+        self.next_within(self.bounds.max_interval)
+    }
+
+    /// The same for a try that can't wait longer than that. The delay is drawn anew, not cut: many who are in such a hurry are
+    /// spread too.
+    #[must_use]
+    pub fn next_within(&mut self, longest: Duration) -> Duration {
         let bound = self.bounds.next_backoff().unwrap_or(self.bounds.max_interval).min(self.bounds.max_interval);
-        self.jitter.random_range(Duration::ZERO..=bound)
+        self.jitter.random_range(Duration::ZERO..=bound.min(longest))
     }
 
     /// Begins again with the first bound: for after a success.
     pub fn reset(&mut self) {
+        self.bounds.reset();
+    }
+
+    /// The same with another first bound from now on.
+    pub fn reset_to(&mut self, initial: Duration) {
+        self.bounds.initial_interval = initial.min(self.bounds.max_interval);
         self.bounds.reset();
     }
 }
@@ -95,6 +108,21 @@ mod tests {
         assert!(means[7] > means[0] * 50, "{means:?}");
         backoffs.iter_mut().for_each(Backoff::reset);
         assert!(mean(&mut backoffs) <= INITIAL);
+        backoffs.iter_mut().for_each(|backoff| backoff.reset_to(INITIAL * 20));
+        assert!(mean(&mut backoffs) > INITIAL * 5);
+    }
+
+    #[test]
+    fn those_in_a_hurry_wait_no_longer_and_do_not_come_together() {
+        let longest = INITIAL * 4;
+        let last = |seed| {
+            let mut backoff = Backoff::new(INITIAL, MAX, seed);
+            (0..10).map(|_| backoff.next_within(longest)).last().expect("ten")
+        };
+        let mut delays: Vec<Duration> = (0..400).map(last).collect();
+        delays.sort();
+        assert!(delays[399] <= longest);
+        assert!(delays[100] < longest / 3 && delays[300] > longest / 2, "{delays:?}");
     }
 
     #[test]

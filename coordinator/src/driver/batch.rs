@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdfast_common::id::{DeploymentId, TargetName};
+use holdfast_common::id::{AgentName, DeploymentId, TargetName};
 use holdfast_coordinator_core::event::{Event, Recorded};
 
 use super::targets::{Saved, Targets};
@@ -20,6 +20,10 @@ pub(super) struct Batch {
     pub(super) touched: BTreeSet<TargetName>,
     /// What was written, for those who watch.
     pub(super) written: Vec<Entry>,
+    /// Agents whose session started.
+    pub(super) started: BTreeSet<AgentName>,
+    /// Whether agents came, went or changed.
+    pub(super) agents_changed: bool,
     /// The last event.
     pub(super) newest: Option<GlobalOrder>,
     /// Deployments that were recorded, and their targets.

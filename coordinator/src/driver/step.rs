@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use holdfast_common::id::{DeploymentId, TargetName};
+use holdfast_common::id::{AgentName, DeploymentId, TargetName};
 use holdfast_common::report::{Disposition, FiledReason};
 use holdfast_common::time::{Millis, Wall};
 use holdfast_coordinator_core::event::Event;
@@ -210,6 +210,7 @@ impl<S: Store> Driver<S> {
         for message in messages {
             inner.take(&mut tx, batch, &message.body)?;
         }
+        inner.forget_sent(batch);
         if whole {
             inner.wake(&mut tx, batch)?;
         }
@@ -304,8 +305,11 @@ impl Inner {
             Body::Refused { who, what, why } => {
                 self.refused(tx, batch, who.clone(), what.clone(), why.clone())?;
             }
-            Body::SessionStarted(speaker) => self.session_started(batch, speaker),
-            Body::AgentsChanged => self.assign_anew(batch),
+            Body::SessionStarted(speaker) => {
+                batch.agents_changed = true;
+                batch.started.insert(speaker.agent.clone());
+            }
+            Body::AgentsChanged => batch.agents_changed = true,
             Body::Several(several) => several.iter().try_for_each(|message| self.take(tx, batch, &message.body))?,
             Body::Stop(_) => {}
         }
@@ -409,26 +413,22 @@ impl Inner {
         Ok(())
     }
 
-    /// Nothing that was handed to an earlier session of that agent counts any more.
-    fn session_started(&mut self, batch: &mut Batch, speaker: &Speaker) {
-        if !bugs::on(Bug::SendOnlyOnce) {
-            self.forget_sent(batch, |effect| addressee(effect) == Some(speaker.agent.as_str()));
+    /// Nothing that was handed to an earlier session of an agent counts any more, and what waits for an agent is assigned
+    /// anew. Once for all sessions of a batch: when many agents come back at once, each target is looked at for each commit,
+    /// not for each agent.
+    fn forget_sent(&mut self, batch: &mut Batch) {
+        if !batch.agents_changed {
+            return;
         }
-        self.assign_anew(batch);
-    }
-
-    fn assign_anew(&mut self, batch: &mut Batch) {
-        self.forget_sent(batch, |effect| addressee(effect).is_none());
-    }
-
-    fn forget_sent(&mut self, batch: &mut Batch, which: impl Fn(&Effect) -> bool) {
-        let names: Vec<TargetName> = self.targets.names().cloned().collect();
-        for name in names {
-            let Some(target) = self.targets.get_mut(&name) else { continue };
+        let again = |effect: &Effect| match addressee(effect) {
+            None => true,
+            Some(agent) => batch.started.contains(agent) && !bugs::on(Bug::SendOnlyOnce),
+        };
+        for (name, target) in self.targets.all_mut() {
             let before = target.sent.len();
-            target.sent.retain(|effect| !which(effect));
+            target.sent.retain(|effect| !again(effect));
             if target.sent.len() != before {
-                batch.touched.insert(name);
+                batch.touched.insert(name.clone());
             }
         }
     }
@@ -595,11 +595,9 @@ fn revoke_token(tx: &mut impl Transaction, row: TokenRow) -> Result<bool, store:
 }
 
 /// The agent that an effect goes to; `None` for what the driver does itself.
-fn addressee(effect: &Effect) -> Option<&str> {
+fn addressee(effect: &Effect) -> Option<&AgentName> {
     match effect {
         Effect::Assign { .. } | Effect::Recover { .. } => None,
-        Effect::Offer { agent, .. } | Effect::Cancel { agent, .. } | Effect::Inquire { agent, .. } => {
-            Some(agent.as_str())
-        }
+        Effect::Offer { agent, .. } | Effect::Cancel { agent, .. } | Effect::Inquire { agent, .. } => Some(agent),
     }
 }

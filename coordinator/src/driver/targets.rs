@@ -72,6 +72,10 @@ impl Targets {
         self.loaded.keys()
     }
 
+    pub(super) fn all_mut(&mut self) -> impl Iterator<Item = (&TargetName, &mut Target)> {
+        self.loaded.iter_mut()
+    }
+
     pub(super) fn get(&self, name: &TargetName) -> Option<&Target> {
         self.loaded.get(name)
     }

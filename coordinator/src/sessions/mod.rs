@@ -168,6 +168,12 @@ impl Directory {
         }
     }
 
+    /// How many agents were ever heard of.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.lock().len()
+    }
+
     /// Every agent, by name.
     #[must_use]
     pub fn list(&self) -> Vec<AgentStatus> {

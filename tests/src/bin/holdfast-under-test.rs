@@ -1,14 +1,17 @@
 //! Everything that is under test in one program, with the feature `bugs`: the command line, the services and shims that it
-//! carries, and the command that steps run.
+//! carries, the command that steps run, and what benchmarks and tests of many agents start.
 
+use std::ffi::OsStr;
 use std::process::ExitCode;
 
-use holdfast_tests::ledger;
+use holdfast_tests::{echo, fleet, ledger};
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os();
-    if arguments.nth(1).is_some_and(|word| word == ledger::COMMAND) {
-        return ledger::run(arguments);
+    match arguments.nth(1).as_deref().and_then(OsStr::to_str) {
+        Some(ledger::COMMAND) => ledger::run(arguments),
+        Some(fleet::COMMAND) => fleet::run(arguments),
+        Some(echo::COMMAND) => echo::run(arguments),
+        Some(_) | None => holdfast::main(std::env::args_os()),
     }
-    holdfast::main(std::env::args_os())
 }

@@ -1,3 +1,4 @@
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -32,9 +33,11 @@ impl Agent {
         name: &str,
         proxy: Proxy,
         settings: Settings,
+        straight: Option<SocketAddr>,
     ) -> Self {
         let pair = authority.agent(&AgentName::new(name).expect("a name")).expect("signed");
-        let config = config(folder, authority.certificate(), &pair, name, &proxy);
+        let address = straight.unwrap_or_else(|| proxy.address());
+        let config = config(folder, authority.certificate(), &pair, name, address);
         let config = folder.write(&format!("{name}.toml"), &config);
         Self {
             name: name.to_owned(),
@@ -157,7 +160,7 @@ impl Agent {
     }
 }
 
-fn config(folder: &Folder, ca: &Path, pair: &Pair, name: &str, proxy: &Proxy) -> String {
+fn config(folder: &Folder, ca: &Path, pair: &Pair, name: &str, address: SocketAddr) -> String {
     let Pair { certificate, key } = pair;
     format!(
         r#"state_dir = {state:?}
@@ -185,6 +188,5 @@ live_within = "2s"
 "#,
         ops = folder.join(&format!("{name}.ops")),
         state = folder.join(name),
-        address = proxy.address(),
     )
 }

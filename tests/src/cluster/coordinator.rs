@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use holdfast::ca::{Authority, Pair};
 
-use super::{HEARTBEAT, MARGIN, Settings};
+use super::{Serving, Settings};
 use crate::folder::Folder;
 use crate::ops::Ops;
 use crate::process::{Launch, Process, without_holdfast};
@@ -25,9 +25,15 @@ pub struct Coordinator {
 }
 
 impl Coordinator {
-    pub(super) fn new(program: &Path, folder: &Folder, authority: &Authority, settings: Settings) -> Self {
+    pub(super) fn new(
+        program: &Path,
+        folder: &Folder,
+        authority: &Authority,
+        settings: Settings,
+        serving: Serving,
+    ) -> Self {
         let pair = authority.server("coordinator").expect("signed");
-        let config = folder.write("coordinator.toml", &config(folder, authority.certificate(), &pair));
+        let config = folder.write("coordinator.toml", &config(folder, authority.certificate(), &pair, serving));
         std::fs::DirBuilder::new().mode(0o700).create(folder.join("coordinator")).expect("a new folder");
         Self {
             program: program.to_owned(),
@@ -71,6 +77,12 @@ impl Coordinator {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "coordinator {}: {said}", words.join(" "));
         String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Its log.
+    #[must_use]
+    pub fn log(&self) -> PathBuf {
+        self.folder.join("coordinator.log")
     }
 
     /// Its store. Not to be written while it runs.
@@ -181,13 +193,14 @@ impl Coordinator {
     }
 }
 
-fn config(folder: &Folder, ca: &Path, pair: &Pair) -> String {
+fn config(folder: &Folder, ca: &Path, pair: &Pair, serving: Serving) -> String {
     let Pair { certificate, key } = pair;
+    let Serving { port, heartbeat, margin } = serving;
     format!(
         r#"data_dir = {data:?}
 
 [listen]
-address = "127.0.0.1:0"
+address = "127.0.0.1:{port}"
 address_file = {address:?}
 
 [tls]
@@ -213,7 +226,7 @@ live_within = "2s"
         ops = folder.join("coordinator.ops"),
         data = folder.join("coordinator"),
         address = folder.join("coordinator.address"),
-        margin = MARGIN.as_millis(),
-        heartbeat = HEARTBEAT.as_millis(),
+        margin = margin.as_millis(),
+        heartbeat = heartbeat.as_millis(),
     )
 }

@@ -12,7 +12,7 @@
 mod agent;
 mod coordinator;
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -48,6 +48,16 @@ pub struct Plan {
     agents: Vec<String>,
     coordinator: Settings,
     agent: Settings,
+    serving: Serving,
+}
+
+/// How the coordinator serves.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Serving {
+    /// 0 takes a free one at each start.
+    port: u16,
+    heartbeat: Duration,
+    margin: Duration,
 }
 
 /// How processes are started, now and after each restart until it is changed.
@@ -77,7 +87,18 @@ impl Plan {
     pub fn new(program: impl Into<PathBuf>) -> Self {
         let agents = vec!["web-01".to_owned(), "web-02".to_owned()];
         let settings = Settings::of_test_run();
-        Self { program: program.into(), agents, coordinator: settings.clone(), agent: settings }
+        let serving = Serving { port: 0, heartbeat: HEARTBEAT, margin: MARGIN };
+        Self { program: program.into(), agents, coordinator: settings.clone(), agent: settings, serving }
+    }
+
+    /// Like in production: the usual heartbeat and margin, one port over all starts, and agents and operators that connect
+    /// to it without a proxy between.
+    #[must_use]
+    pub fn as_in_production(mut self) -> Self {
+        let free = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
+        let port = free.expect("a free port").port();
+        self.serving = Serving { port, heartbeat: Duration::from_secs(5), margin: Duration::from_secs(2) };
+        self
     }
 
     /// Other agents. All have the label `role = shop`.
@@ -138,13 +159,14 @@ impl Plan {
         // A port that nobody listens on: connections are refused until there is a coordinator.
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
         let proxy = Proxy::start(nowhere).await.expect("a free port");
-        let coordinator = Coordinator::new(&self.program, &folder, &authority, self.coordinator);
+        let straight = (self.serving.port != 0).then(|| SocketAddr::from(([127, 0, 0, 1], self.serving.port)));
+        let coordinator = Coordinator::new(&self.program, &folder, &authority, self.coordinator, self.serving);
         let mut agents = Vec::new();
         for name in &self.agents {
             let proxy = Proxy::start(nowhere).await.expect("a free port");
-            agents.push(Agent::new(&self.program, &folder, &authority, name, proxy, self.agent.clone()));
+            agents.push(Agent::new(&self.program, &folder, &authority, name, proxy, self.agent.clone(), straight));
         }
-        Cluster { coordinator, agents, proxy, authority, program: self.program, folder }
+        Cluster { coordinator, agents, proxy, authority, straight, program: self.program, folder }
     }
 }
 
@@ -154,6 +176,7 @@ pub struct Cluster {
     agents: Vec<Agent>,
     proxy: Proxy,
     authority: Authority,
+    straight: Option<SocketAddr>,
     program: PathBuf,
     folder: Folder,
 }
@@ -252,7 +275,13 @@ impl Cluster {
     /// Where operators connect.
     #[must_use]
     pub fn address(&self) -> String {
-        format!("https://{}", self.proxy.address())
+        format!("https://{}", self.straight.unwrap_or_else(|| self.proxy.address()))
+    }
+
+    /// Who signs certificates here.
+    #[must_use]
+    pub fn authority(&self) -> &Authority {
+        &self.authority
     }
 
     /// The command line with the admin's token.

@@ -19,6 +19,7 @@ mod hold;
 mod hostile_coordinator;
 mod logging;
 mod main_job;
+mod many_agents;
 mod messages;
 mod metrics;
 mod mixed;

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::mpsc;
 use tokio_stream::Stream;
 use tonic::transport::Server;
@@ -44,7 +44,8 @@ pub struct Limits {
     pub keepalive_interval: Duration,
     /// The connection is given up when a ping is not answered for this long.
     pub keepalive_timeout: Duration,
-    /// Handshakes under way at the same time.
+    /// Handshakes under way at the same time. As many as can wait to be accepted: agents that come back together drop none of
+    /// each other.
     pub handshakes: usize,
     /// Requests and streams open at the same time on one connection.
     pub streams_per_connection: u32,
@@ -57,7 +58,7 @@ impl Default for Limits {
         Self {
             keepalive_interval: Duration::from_secs(5),
             keepalive_timeout: Duration::from_secs(5),
-            handshakes: 1024,
+            handshakes: BACKLOG as usize,
             streams_per_connection: 256,
             header_bytes: 16 * 1024,
         }
@@ -80,6 +81,18 @@ pub fn builder(limits: &Limits) -> Server {
         .initial_stream_window_size(256 * 1024)
         .initial_connection_window_size(1024 * 1024)
 }
+
+/// Listens there with room for [`BACKLOG`] connections that wait to be accepted: when every agent of a coordinator that was
+/// away connects within a second, none of them is turned away. Port 0 takes a free one.
+pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// The system may allow fewer: `net.core.somaxconn`.
+pub const BACKLOG: u32 = 4096;
 
 /// Where connections come from: a TCP listener, or a simulated one.
 pub trait Listener: Send + 'static {

@@ -2,6 +2,7 @@
 
 use holdfast_common::code::Code;
 use holdfast_common::id::{AgentName, SessionId};
+use holdfast_common::time::Millis;
 use holdfast_coordinator_core::input::Speaker;
 use holdfast_proto::convert::{self, Hello, Position, duration_to_wire, position_to_wire};
 use holdfast_proto::{PROTOCOL_VERSION, v1};
@@ -58,6 +59,7 @@ pub(super) fn greet(
         agent: agent.to_string(),
         max_text_bytes: shared.limits.max_text_bytes,
         max_log_bytes: shared.limits.max_log_bytes,
+        reconnect_spread: Some(duration_to_wire(spread(shared.directory.count()))),
     };
     tracing::debug!(%agent, fingerprint, incarnation = %hello.incarnation, journal = hello.journal_sequence, "hello");
     shared.directory.attach(agent, Profile::from(hello), session, outgoing, welcome, shared.now());
@@ -79,6 +81,13 @@ pub(super) async fn settle(session: &mut Session, fingerprint: &str, hello: &Hel
     }
     held::answer(session, &hello.held).await;
     session.shared.driver.session_started(session.speaker.clone());
+}
+
+/// Two hundred agents without work a second leave room for those with work, which are in a hurry and do not wait for this.
+fn spread(agents: usize) -> Millis {
+    const EACH: u64 = 5;
+    const LONGEST: Millis = Millis::from_secs(15);
+    Millis(u64::try_from(agents).unwrap_or(u64::MAX).saturating_mul(EACH)).min(LONGEST)
 }
 
 /// How far this coordinator's store has come.
