@@ -11,6 +11,9 @@ use crate::crash::{CrashPoint, reached};
 use crate::metrics::facts::Fact;
 use crate::store::{Appended, GlobalOrder};
 
+/// Gives one answer, with the states as they are on disk.
+type Say = Box<dyn FnOnce(&Targets) + Send>;
+
 /// Gathered by one step.
 #[derive(Default)]
 pub(super) struct Batch {
@@ -34,7 +37,7 @@ pub(super) struct Batch {
     pub(super) facts: Vec<Fact>,
     /// Every target that was written, as it was before.
     pub(super) before: BTreeMap<TargetName, Option<Saved>>,
-    answers: Vec<Box<dyn FnOnce(&Targets) + Send>>,
+    answers: Vec<Say>,
     points: BTreeSet<(CrashPoint, CrashPoint)>,
 }
 

@@ -53,9 +53,12 @@ impl Message {
     }
 }
 
+/// Takes an answer.
+type Hear<T> = Box<dyn FnOnce(T) + Send>;
+
 /// The way back to whoever asked: called on the driver's thread, after the commit that covers what it tells. Never blocks. A
 /// step that could not be written is done again from its messages, so it is used up only when it is said.
-pub(super) struct Reply<T>(Arc<Mutex<Option<Box<dyn FnOnce(T) + Send>>>>);
+pub(super) struct Reply<T>(Arc<Mutex<Option<Hear<T>>>>);
 
 impl<T> Clone for Reply<T> {
     fn clone(&self) -> Self {
