@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use holdfast_agent::config::{Config, Coordinator, Identity, Log, Policy};
+use holdfast_agent::config::{Config, Coordinator, Disk, Fetch, Identity, Log, Policy};
 use holdfast_agent::run as agent;
 use holdfast_net::telemetry::Format;
-use holdfast_net::{telemetry, tls};
+use holdfast_net::{ops, telemetry, tls};
 use tokio_util::sync::CancellationToken;
 
 use super::hands::Deft;
@@ -39,6 +39,9 @@ fn config(address: &str, tls: &Path, state: &Path, index: usize) -> Config {
         labels: [(LABEL.to_owned(), name.clone())].into(),
         policy: Policy::default(),
         log: Log::default(),
+        fetch: Fetch::default(),
+        disk: Disk::default(),
+        ops: ops::Settings::default(),
     }
 }
 

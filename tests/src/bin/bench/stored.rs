@@ -2,6 +2,7 @@
 //! each step while it is measured.
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use futures_util::FutureExt as _;
+use holdfast_common::adapter::Adapter;
 use holdfast_common::claim::Claim;
 use holdfast_common::file::{DeploymentFile, TargetFile};
 use holdfast_common::id::{
@@ -66,7 +68,7 @@ struct Offers {
 }
 
 impl Sessions for Offers {
-    fn candidates(&self, _target: &TargetSpec) -> Vec<Candidate> {
+    fn candidates(&self, _target: &TargetSpec, _needs: &BTreeSet<Adapter>) -> Vec<Candidate> {
         vec![Candidate { agent: agent(), incarnation: Some(self.incarnation), unfit: None }]
     }
 
