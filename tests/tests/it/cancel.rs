@@ -69,7 +69,7 @@ async fn before_the_start_it_is_cancelled_on_the_spot() {
     assert!(cancelled.never_mutated && cancelled.attempts.is_empty());
     assert_eq!(stages(&cancelled), [false; 3]);
     assert_in_order(&cancelled);
-    assert_kinds(&operator.events(&waiting).await, &["submitted", "cancel_recorded", "deployment_ended"]);
+    assert_kinds(&operator.events(&waiting).await, &["submitted", "waits", "cancel_recorded", "deployment_ended"]);
     ledger.open_gate("go");
     assert_eq!(state_of(&operator.until_ended(&holder).await), DeploymentState::Succeeded);
     ledger.check_begun(1);
