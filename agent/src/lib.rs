@@ -13,9 +13,9 @@
 //! | [`supervisor`] | starts, watches and stops the processes of steps; outlives the agent |
 //! | [`adapters`] | what changes and reads resources: commands and release folders |
 //! | [`checks`] | health checks: looks over HTTP and TCP, and by commands |
-//! | [`http`] | a small client: one GET, everything bounded |
 //! | [`archive`] | release archives, read with distrust |
 //! | [`logs`] | sends what steps print |
+//! | [`health`], [`metrics`] | what it tells of itself |
 //! | [`places`] | where everything lies below the state folder |
 //! | [`internal`] | the hidden subcommands |
 //! | [`boottime`] | the clock that leases are counted on |
@@ -32,11 +32,13 @@ pub mod cli;
 pub mod config;
 pub mod crash;
 pub mod driver;
+pub mod fetch;
 pub mod hands;
-pub mod http;
+pub mod health;
 pub mod internal;
 pub mod journal;
 pub mod logs;
+pub mod metrics;
 pub mod places;
 pub mod run;
 pub mod session;

@@ -112,6 +112,7 @@ mod tests {
             "wait shop@prod#12 --for terminal",
             "wait shop@prod#12 --for settled --timeout 5m",
             "logs shop@prod#12 -f --step switch --attempt 2",
+            "logs shop@prod#12 --stream stderr --since-offset 4096 --raw",
             "events shop@prod#12 --since 40 -f -o jsonl",
             "cancel shop@prod#12 --reason wrong --wait",
             "evidence shop@prod#12",

@@ -85,6 +85,12 @@ codes! {
     AlreadyEnded = 2060, Precondition, "the deployment had already ended";
     /// Too many wait already.
     QueueFull = 2061, Precondition, "the target's queue is full";
+    /// An archive that the file says was uploaded is not at the coordinator.
+    ArchiveMissing = 2070, Precondition, "an archive was not uploaded";
+    /// An archive is not the one that its digest names.
+    ArchiveDiffers = 2071, Precondition, "the archive is not the one that its digest names";
+    /// An archive is larger than allowed, or there is no room for it.
+    ArchiveTooLarge = 2072, Precondition, "no room for the archive";
 
     /// Neither uncertain nor held.
     NothingToReconcile = 3001, Precondition, "there is nothing to reconcile";

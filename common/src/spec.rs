@@ -237,7 +237,7 @@ pub enum StepBody {
     },
     /// Unpacks an archive and switches `current` to it.
     Release {
-        /// Path on the host, absolute or relative to the attempt's folder.
+        /// Where it comes from: an [`ArchiveSource`](crate::archive::ArchiveSource).
         archive: String,
         /// SHA-256 of the archive, lower-case hex.
         sha256: String,

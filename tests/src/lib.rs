@@ -16,8 +16,10 @@
 //! | [`hostile`] | a coordinator by hand, towards a real agent |
 //! | [`ledger`] | the command under test, and the oracle that reads what it wrote |
 //! | [`events`] | expected lists of events, compared with a readable difference |
+//! | [`https`] | a server of files over https that cuts its answers |
 //! | [`files`], [`site`] | target and deployment files; archives |
 //! | [`strace`] | what a process asked of the kernel: that syncs come before answers |
+//! | [`ops`] | health and metrics of a process |
 //! | [`wait`] | conditions with a bound; there are no bare sleeps |
 //! | [`folder`], [`process`] | temporary folders and processes that leave nothing behind |
 //!
@@ -30,7 +32,9 @@ pub mod events;
 pub mod files;
 pub mod folder;
 pub mod hostile;
+pub mod https;
 pub mod ledger;
+pub mod ops;
 pub mod peer;
 pub mod process;
 pub mod site;

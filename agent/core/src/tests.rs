@@ -327,6 +327,27 @@ mod bugs {
 }
 
 #[test]
+fn an_attempt_of_which_every_step_is_carried_over_succeeds_under_its_lease() {
+    let carried = |lease| {
+        let mut work = mutating();
+        work.assignment.carried.insert(name("switch"));
+        Work::taken(work.assignment, lease, Some(session(1)))
+    };
+    let succeeded = [Action::Report(ReportBody::AttemptEnded { end: AttemptEnd::Succeeded }), Action::Journal];
+    let mut work = carried(LIVE);
+    assert_eq!(decide(&mut work, NOW, Input::Tick), succeeded);
+    assert_eq!(decide(&mut work, NOW, Input::Tick), [], "it is said once");
+    // After a restart the lease counts from its first renewal.
+    let mut work = carried(LeaseCount::NotLive);
+    assert_eq!(decide(&mut work, NOW, Input::Tick), []);
+    assert_eq!(decide(&mut work, NOW, Input::Renewed { until: LATER }), succeeded);
+    let mut work = carried(LIVE);
+    assert_eq!(decide(&mut work, LATER, Input::Tick), [], "its lease is over");
+    assert_eq!(decide(&mut work, LATER, Input::Superseded), [Action::Journal]);
+    assert_eq!(work.phase, Phase::Over);
+}
+
+#[test]
 fn a_deadline_that_denies_a_permit_is_a_stop_and_no_failure() {
     let mut work = asked();
     let denied = Input::Denied { step: name("switch"), denial: PermitDenial::DeadlinePassed };

@@ -155,7 +155,9 @@ fn config(folder: &std::path::Path) -> Config {
         identity: config::Identity { certificate: PathBuf::new(), key: PathBuf::new() },
         labels: BTreeMap::new(),
         policy: config::Policy { targets: vec!["shop@*".to_owned()], ..config::Policy::default() },
+        fetch: config::Fetch::default(),
         log: config::Log::default(),
+        ops: holdfast_net::ops::Settings::default(),
     }
 }
 

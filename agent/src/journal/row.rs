@@ -73,15 +73,15 @@ pub(super) fn welcomed(connection: &Connection, token: &str, position: &Position
 }
 
 pub(super) fn put_attempt(connection: &Connection, work: &Work) -> Result<(), Error> {
-    let insert = "INSERT INTO attempts (attempt, assignment, step, phase, stop) VALUES (?1, ?2, ?3, ?4, ?5)
-                  ON CONFLICT (attempt) DO UPDATE SET step = ?3, phase = ?4, stop = ?5";
-    connection.prepare_cached(insert)?.execute(params![
-        work.assignment.claim.attempt.to_string(),
-        json(&work.assignment)?,
-        signed(work.at as u64),
-        json(&work.phase)?,
-        json(&work.stop)?,
-    ])?;
+    let attempt = work.assignment.claim.attempt.to_string();
+    let (at, phase, stop) = (signed(work.at as u64), json(&work.phase)?, json(&work.stop)?);
+    // The assignment never changes, and most of these are about an attempt that is there.
+    let update = "UPDATE attempts SET step = ?2, phase = ?3, stop = ?4 WHERE attempt = ?1";
+    if connection.prepare_cached(update)?.execute(params![attempt, at, phase, stop])? == 0 {
+        let insert = "INSERT INTO attempts (attempt, assignment, step, phase, stop) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let assignment = json(&work.assignment)?;
+        connection.prepare_cached(insert)?.execute(params![attempt, assignment, at, phase, stop])?;
+    }
     Ok(())
 }
 

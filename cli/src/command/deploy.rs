@@ -11,7 +11,10 @@ use holdfast_proto::v1;
 
 use super::watching::interrupted;
 use super::{Context, Outcome, file, label, record, several, watch};
+use crate::client::Client;
 use crate::failure::Failure;
+use crate::output::{BoxedPrinter, size};
+use crate::upload::{self, Upload};
 
 /// What it takes.
 #[derive(Debug, clap::Args)]
@@ -49,15 +52,22 @@ pub(super) fn input(text: &str) -> Result<(String, String), String> {
 pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
     let text = file::text(&args.file, context)?;
     let inputs = inputs(args.inputs)?;
+    let folder = upload::folder_of(&args.file);
+    let uploads = upload::find(&text, &inputs.clone().into_iter().collect(), &folder)?;
     let request = args.request_id.unwrap_or_else(|| RequestId(uuid::Uuid::now_v7()));
     let submission = v1::SubmitRequest {
         request_id: request.to_string(),
-        file: text,
+        file: text.clone(),
         inputs,
         target: args.target.clone().unwrap_or_default(),
         no_queue: args.no_queue,
     };
     let client = context.client().await?;
+    tokio::select! {
+        biased;
+        () = interrupted() => return left_while_uploading(context),
+        sent = send(uploads, &client, &mut context.printer) => sent?,
+    }
     if let Some(pattern) = args.target.filter(|target| several::is_pattern(target)) {
         let asked = several::Asked { file: &args.file, pattern, request, submission, timeout: args.timeout };
         return several::run(asked, args.detach, client, context).await;
@@ -65,7 +75,9 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
     let answer = tokio::select! {
         biased;
         () = interrupted() => return left_while_asking(request, context),
-        answer = client.submit(request, submission) => answer.map_err(|failure| file::named(failure, &args.file))?,
+        answer = client.submit(request, submission) => answer.map_err(|failure| {
+            upload::with_digests(file::named(failure, &args.file), &text, &folder)
+        })?,
     };
     let deployment = answer.deployment.ok_or(Failure::incomplete("deployment"))?;
     let name = one_line(&label(&deployment));
@@ -76,6 +88,28 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
         return Ok(ExitCode::Done);
     }
     watch::follow(client, &deployment, args.timeout, context).await
+}
+
+async fn send(uploads: Vec<Upload>, client: &Client, printer: &mut BoxedPrinter) -> Result<(), Failure> {
+    for mut upload in uploads {
+        let (name, size) = (one_line(&upload.name), upload.size);
+        let told = |there: u64| {
+            // A number of bytes, as the coordinator has them; where nobody sees it, nothing is lost.
+            let line = format!("uploading {name}: {} of {}", size::bytes(there), size::bytes(size));
+            let _nobody_sees_it = printer.passing(&line);
+        };
+        let was_there = client.upload(&mut upload, told).await?;
+        printer.clear()?;
+        let how = if was_there { "was at the coordinator already" } else { "is uploaded" };
+        printer.talk(&format!("{name} ({}, sha256 {}) {how}", size::bytes(size), upload.sha256))?;
+    }
+    Ok(())
+}
+
+fn left_while_uploading(context: &mut Context) -> Outcome {
+    context.printer.talk("left while uploading: nothing was submitted")?;
+    context.printer.talk("the same command goes on where the upload was left")?;
+    Ok(ExitCode::Interrupted)
 }
 
 fn left_while_asking(request: RequestId, context: &mut Context) -> Outcome {

@@ -115,3 +115,21 @@ pub(super) const QUEUE_FULL: Explanation = Explanation {
     still_true: "Nothing of yours was recorded, and those that wait keep their places.",
     next: "holdfast list shows who waits. Cancel what nobody needs any more, or find out what holds the target.",
 };
+
+pub(super) const ARCHIVE_MISSING: Explanation = Explanation {
+    what: "The file names an archive to upload, and the coordinator has none of that digest. It was never uploaded, or nothing has used it for so long that it was removed.",
+    still_true: "Nothing was recorded and nothing was started: an archive is there before a deployment of it is.",
+    next: "holdfast deploy uploads it before it submits: run it where the file upload:PATH is, relative to the deployment's file.",
+};
+
+pub(super) const ARCHIVE_DIFFERS: Explanation = Explanation {
+    what: "The bytes of the archive have another SHA-256 than the file asks for. The digest alone says which archive is meant.",
+    still_true: "Nothing was recorded, nothing was started, and what was uploaded of it is gone again.",
+    next: "If the archive is the right one, put the digest that the error names into the file. If not, build or fetch the right one.",
+};
+
+pub(super) const ARCHIVE_TOO_LARGE: Explanation = Explanation {
+    what: "The archive is larger than the coordinator takes, or all archives together have reached their bound and none of them may go: those of deployments that have not ended, and of the last ones of each target, stay.",
+    still_true: "Nothing was recorded and nothing was started.",
+    next: "Make it smaller, or raise archives.max_bytes or archives.keep_bytes_total in the coordinator's configuration. An archive can also lie on the host or behind an https URL.",
+};

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::archive::ArchiveSource;
 use crate::code::Code;
 use crate::file::inputs::{Input, Inputs};
 use crate::file::reader::{Fields, Item, Place, Reader, shown};
-use crate::file::step::Step;
+use crate::file::step::{Step, Work};
 use crate::file::target::TOP_KEYS as TARGET_KEYS;
 use crate::file::template::Template;
 use crate::file::tree::{self, Node, Value};
@@ -89,6 +90,21 @@ impl DeploymentFile {
     #[must_use]
     pub fn inputs(&self) -> &BTreeMap<String, Input> {
         &self.inputs.declared
+    }
+
+    /// The files to upload, each with the digest that the file gives, as far as these inputs and the defaults tell them.
+    /// Faults are left to [`resolve`](Self::resolve).
+    #[must_use]
+    pub fn uploads(&self, inputs: &BTreeMap<String, String>) -> BTreeSet<(String, String)> {
+        let values = self.inputs.values(&mut Reader::default(), inputs);
+        let upload = |step: &Step| {
+            let Work::Release { archive, sha256 } = &step.work else { return None };
+            match ArchiveSource::of(&archive.expand(&values)?) {
+                Ok(ArchiveSource::Upload(path)) => Some((path.to_owned(), sha256.expand(&values)?)),
+                Ok(ArchiveSource::Host(_) | ArchiveSource::Https(_)) | Err(_) => None,
+            }
+        };
+        self.steps.iter().filter_map(upload).collect()
     }
 
     fn read(reader: &mut Reader, root: &Node, text: &str) -> Option<Self> {

@@ -1,6 +1,6 @@
 //! The rules of single values. They hold for what stands in the file and for what a substitution makes of it.
 
-use crate::code::Code;
+use crate::archive::ArchiveSource;
 use crate::file::reader::{Complaint, shown};
 use crate::id::Revision;
 use crate::spec::OrderKey;
@@ -22,22 +22,9 @@ pub(super) fn revision(text: &str) -> Result<(), Complaint> {
     Revision::new(text).map(|_| ()).map_err(|error| Complaint::invalid(error.to_string()))
 }
 
-/// A path on the host: absolute, or relative to the attempt's own folder and inside it.
+/// A path on the host, an https URL, or a file to upload.
 pub(super) fn archive(text: &str) -> Result<(), Complaint> {
-    if text.contains("://") {
-        let message = "an archive from a URL: not supported by this version; give the path of a file on the host";
-        return Err(Complaint { code: Code::NotSupported, message: message.to_owned() });
-    }
-    if text.is_empty() || text.len() > MAX_PATH {
-        return Err(Complaint::invalid(format!("a path has 1 to {MAX_PATH} bytes, this one has {}", text.len())));
-    }
-    if text.split('/').any(|part| part == "..") {
-        return Err(Complaint::invalid("a path with \"..\" is not allowed"));
-    }
-    if text.ends_with('/') {
-        return Err(Complaint::invalid("this names a folder, not a file"));
-    }
-    Ok(())
+    ArchiveSource::of(text).map(|_| ()).map_err(|why| Complaint::invalid(why.to_string()))
 }
 
 /// A folder that belongs to a resource: absolute, and written in the one plain way.

@@ -29,12 +29,14 @@ mod template;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod undigested;
 mod verify;
 
 pub use deployment::DeploymentFile;
 pub use error::{Error, Errors, Position};
 pub use inputs::{Input, InputKind};
 pub use target::TargetFile;
+pub use undigested::uploads_without_digest;
 
 /// The only schema that this version reads.
 pub const SCHEMA: &str = "holdfast/v1";

@@ -1,13 +1,15 @@
 //! What may be asked of the driver, and what it tells.
 
+use std::sync::Arc;
+
 use holdfast_common::claim::Claim;
 use holdfast_common::id::{AttemptId, DeploymentId, EvidenceId, OperatorName, RequestId, StepName};
 use holdfast_common::recovery::{Attestation, DecisionKind, Runner};
 use holdfast_common::report::{DeclineReason, Report};
 use holdfast_common::spec::{DeploymentSpec, PlanDigest, TargetSpec};
-use holdfast_coordinator_core::Answer;
 use holdfast_coordinator_core::input::{Finding, Speaker, Until};
 use holdfast_coordinator_core::state::EvidenceSequence;
+use holdfast_coordinator_core::{Answer, TargetState};
 
 /// An input of the core without what the driver draws or looks up itself: identities, jitter, what the store
 /// remembers, which agents there are.
@@ -227,4 +229,14 @@ pub struct Told {
     pub deployment: Option<DeploymentId>,
     /// Whether the submission had been recorded before.
     pub existed: bool,
+    /// Of a submission: the target's state after the commit.
+    pub after: Option<Arc<TargetState>>,
+}
+
+impl Told {
+    /// The deployment that was recorded just now.
+    pub(super) fn submitted(&self) -> Option<DeploymentId> {
+        let recorded = matches!(self.answer, Answer::Submitted { .. }) && !self.existed;
+        self.deployment.filter(|_| recorded)
+    }
 }

@@ -173,5 +173,5 @@ fn existing(known: &crate::store::Submission, content: Digest) -> Result<Told, E
         return Err(Error::RequestIdReused { existing: known.deployment });
     }
     let answer = Answer::Submitted { number: known.number };
-    Ok(Told { answer, deployment: Some(known.deployment), existed: true })
+    Ok(Told { answer, deployment: Some(known.deployment), existed: true, after: None })
 }

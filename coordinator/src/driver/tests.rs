@@ -300,7 +300,7 @@ fn the_same_request_is_the_same_deployment_and_another_content_is_refused() {
     rig.crash_and_restart();
     let newest = rig.newest();
     let again = rig.submit(1).unwrap();
-    assert_eq!(again, Told { existed: true, ..first.clone() });
+    assert_eq!(again, Told { existed: true, after: None, ..first.clone() });
     match rig.ask(submission("shop@prod", 1, 2)) {
         Err(Error::RequestIdReused { existing }) => assert_eq!(Some(existing), first.deployment),
         other => panic!("not refused: {other:?}"),
@@ -673,7 +673,7 @@ async fn the_thread_answers_wakes_itself_and_stops_in_order() {
     let random = Box::new(StdRng::seed_from_u64(1));
     let settings = Settings { lease_margin: holdfast_common::time::Millis(1) };
     let driver = Driver::open(store, agents.clone(), random, settings, &inbox, Moment::of(&clock)).unwrap();
-    let thread = spawn(driver, inbox, clock).unwrap();
+    let thread = spawn(driver, inbox, clock, holdfast_net::ops::Pulse::new()).unwrap();
     let spec = target_spec("shop@prod", "/srv/shop");
     let declared = handle.ask(target_name("shop@prod"), Asked::Declare { spec, by: operator() }).await;
     assert_eq!(declared.unwrap().answer, Answer::Done);

@@ -106,6 +106,9 @@ pub fn grpc_code(code: Code) -> tonic::Code {
         | Code::DecisionNotOpen
         | Code::CannotInspect
         | Code::CannotFenceOff
+        | Code::ArchiveMissing
+        | Code::ArchiveDiffers
+        | Code::ArchiveTooLarge
         | Code::ProtocolVersion => tonic::Code::FailedPrecondition,
         Code::QueueFull => tonic::Code::ResourceExhausted,
         Code::EvidenceMoved | Code::SessionReplaced => tonic::Code::Aborted,

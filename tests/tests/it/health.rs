@@ -1,129 +1,87 @@
-//! Health verification on real processes: what must be seen before a deployment has succeeded.
+//! What the services say of themselves: alive, ready, and why not.
 
-use std::time::Duration;
+use holdfast_tests::cluster::Plan;
 
-use holdfast_proto::v1::{AttemptState, Deployment, DeploymentState, StepState};
-use holdfast_tests::api::{Operator, state_of};
-use holdfast_tests::cluster::{LONG, SHORT};
-use holdfast_tests::files::DeploymentFile;
-use holdfast_tests::wait;
-
-use crate::support::{BOX, last_attempt, other, submit, with_box};
-
-const AT_ONCE: Duration = Duration::ZERO;
-
-/// Waits until the check is at work.
-async fn until_checking(operator: &Operator, label: &str) -> Deployment {
-    let checking = |found: &Deployment| {
-        let check = found.attempts.last().and_then(|attempt| attempt.steps.last());
-        check.is_some_and(|step| step.state() == StepState::Started)
-    };
-    operator.until(label, "its check to be at work", checking).await
-}
+use crate::PROGRAM;
+use crate::support::with_box;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_deployment_has_succeeded_only_when_its_checks_have_held() {
-    let (cluster, operator, ledger) = with_box().await;
-    let (up, cli) = (cluster.folder().join("up"), cluster.cli());
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let address = listener.local_addr().expect("bound");
-    let file = DeploymentFile::new(BOX, LONG)
-        .mutates("change", "unsafe", &ledger.command())
-        .verify(&format!("tcp = {{ address = \"{address}\" }}\n"))
-        .verify_file("up", &up, Duration::from_millis(300));
-    let label = submit(&operator, file.text()).await;
-    let active = until_checking(&operator, &label).await;
-    assert_eq!(state_of(&active), DeploymentState::Active);
-    let look = &last_attempt(&active).steps[2];
-    assert!(look.looks_at.contains("for 300ms, within 1m") && look.permitted_at.is_none(), "{look:#?}");
-    std::fs::write(&up, "").expect("a test's own folder can be written");
-    let ended = operator.until_ended(&label).await;
-    assert_eq!(state_of(&ended), DeploymentState::Succeeded);
-    let checks = &last_attempt(&ended).steps[1..];
-    assert!(checks.iter().all(|step| step.state() == StepState::Applied && step.detail.contains("went well")));
-    let shown = cli.run(&["show", &label]).await;
-    assert!(shown.expect(0).stdout.contains("healthy by up: test -e"), "{}", shown.stdout);
-    ledger.check_begun(1);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn applied_and_not_healthy_has_failed_and_keeps_what_was_applied() {
-    let (cluster, operator, ledger) = with_box().await;
-    let cli = cluster.cli();
-    let check = "http = { url = \"http://127.0.0.1:1/healthz\", expect_status = 200 }\ninterval = \"100ms\"\ntimeout = \"500ms\"\n";
-    let file = DeploymentFile::new(BOX, LONG).mutates("change", "unsafe", &ledger.command()).verify(check);
-    let path = cluster.folder().write("box.deploy.toml", file.text());
-    let deployed = cli.run(&["deploy", path.to_str().expect("plain text")]).await;
-    let told = format!("{}{}", deployed.expect(10).stdout, deployed.stderr);
-    for line in ["applied, not healthy: check verify-1 did not hold on web-0", "could not connect: Connection refused"]
-    {
-        assert!(told.contains(line), "{line:?} is not in\n{told}");
+async fn services_are_alive_and_ready_and_readiness_names_what_is_wrong() {
+    let (mut cluster, _operator, _ledger) = with_box().await;
+    let coordinator = cluster.coordinator().ops();
+    let agent = cluster.agent("web-01").ops();
+    for ops in [&coordinator, &agent] {
+        assert_eq!(ops.get("/livez").await.body, "alive\n");
+        let ready = ops.until_status("/readyz?verbose", 200).await.body;
+        assert!(ready.contains("[ok]   work loop\n") && ready.contains("[ok]   serving\n"), "{ready}");
+        assert_eq!(ops.get("/").await.status, 404);
     }
-    let label = format!("{BOX}#1");
-    let ended = operator.deployment(&label).await;
-    assert!(ended.not_healthy && !ended.never_mutated && !ended.ended_by_decision);
-    assert_eq!(last_attempt(&ended).steps[0].state(), StepState::Applied);
-    let target = operator.target(BOX).await;
-    assert_eq!(target.resources[0].knowledge(), holdfast_proto::v1::RevisionKnowledge::Recorded, "not in part");
-    assert!(target.holder.is_none());
-    ledger.check_begun(1);
+
+    // The store's file goes away under the coordinator, and comes back.
+    let store = cluster.coordinator().store();
+    let away = store.with_extension("away");
+    std::fs::rename(&store, &away).expect("it was there");
+    let told = coordinator.until_status("/readyz", 503).await.body;
+    assert!(told.contains("store: ") && told.contains("No such file"), "{told}");
+    assert_eq!(coordinator.get("/livez").await.status, 200, "a restart would not bring the file back");
+    std::fs::rename(&away, &store).expect("it was there");
+    coordinator.until_status("/readyz", 200).await;
+
+    let journal = cluster.agent("web-01").state().join("journal.sqlite");
+    let away = journal.with_extension("away");
+    std::fs::rename(&journal, &away).expect("it was there");
+    let told = agent.until_status("/readyz", 503).await.body;
+    assert!(told.contains("journal: "), "{told}");
+    std::fs::rename(&away, &journal).expect("it was there");
+    agent.until_status("/readyz", 200).await;
 }
 
+/// Readiness is not connection: an agent alone carries on with what it holds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn contact_lost_while_checking_repeats_the_check_and_not_the_change() {
-    let (cluster, operator, ledger) = with_box().await;
-    let up = cluster.folder().join("up");
-    let file =
-        DeploymentFile::new(BOX, SHORT).mutates("change", "unsafe", &ledger.command()).verify_file("up", &up, AT_ONCE);
-    let label = submit(&operator, file.text()).await;
-    let agent = last_attempt(&until_checking(&operator, &label).await).agent.clone();
-    cluster.line(&agent).cut().await;
-    let waits = operator.until(&label, "it to wait for that agent", |found| found.waiting.contains("belong on")).await;
-    assert_eq!(last_attempt(&waits).state(), AttemptState::Interrupted);
-    assert!(waits.waiting.contains(other(&agent)), "the other one is told why it can't: {}", waits.waiting);
-    cluster.line(&agent).heal().await;
-    std::fs::write(&up, "").expect("a test's own folder can be written");
-    let ended = operator.until_ended(&label).await;
-    assert_eq!(state_of(&ended), DeploymentState::Succeeded);
-    let last = last_attempt(&ended);
-    assert_eq!(last.agent, agent);
-    assert_eq!((last.steps[0].state(), last.steps[1].state()), (StepState::Carried, StepState::Applied));
-    ledger.check_begun(1);
+async fn an_agent_without_contact_is_ready_and_says_since_when() {
+    let mut cluster = Plan::new(PROGRAM).agents(&["web-01"]).start().await;
+    let agent = cluster.agent("web-01").ops();
+    agent.until_figure("holdfast_agent_connected", 1.0).await;
+    let told = agent.until_status("/readyz?verbose", 200).await.body;
+    assert!(told.contains("[note] coordinator: in contact"), "{told}");
+    cluster.coordinator().kill();
+    agent.until_figure("holdfast_agent_connected", 0.0).await;
+    let told = agent.get("/readyz?verbose").await;
+    assert_eq!(told.status, 200, "{}", told.body);
+    assert!(told.body.contains("[note] coordinator: no contact for"), "{}", told.body);
+    let one = agent.metrics().await.of("holdfast_agent_since_contact_seconds");
+    agent.until_figures("silence to grow", |now| now.of("holdfast_agent_since_contact_seconds") > one).await;
+    cluster.start_coordinator().await;
+    agent.until_figure("holdfast_agent_connected", 1.0).await;
+    assert_eq!(agent.metrics().await.of("holdfast_agent_reconnects_total"), 1.0);
 }
 
+/// A work loop that hangs in the middle of a turn is not ready soon, and dead later; the rest of the process answers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_check_goes_on_while_its_agent_and_the_coordinator_are_started_again() {
-    let (mut cluster, operator, ledger) = with_box().await;
-    let up = cluster.folder().join("up");
-    let file =
-        DeploymentFile::new(BOX, LONG).mutates("change", "unsafe", &ledger.command()).verify_file("up", &up, AT_ONCE);
-    let label = submit(&operator, file.text()).await;
-    let agent = last_attempt(&until_checking(&operator, &label).await).agent.clone();
-    cluster.agent(&agent).kill();
-    cluster.agent(&agent).start();
-    cluster.restart_coordinator().await;
-    let operator = cluster.operator();
-    operator.until_contact(&agent, holdfast_proto::v1::Contact::Connected).await;
-    std::fs::write(&up, "").expect("a test's own folder can be written");
-    let ended = operator.until_ended(&label).await;
-    assert_eq!((state_of(&ended), ended.attempts.len()), (DeploymentState::Succeeded, 1));
-    ledger.check_begun(1);
+async fn a_work_loop_that_hangs_is_not_ready_and_then_dead() {
+    let mut cluster = Plan::new(PROGRAM).agents(&["web-01"]).start().await;
+    let (coordinator, store) = (cluster.coordinator().ops(), cluster.coordinator().store());
+    let (agent, journal) = (cluster.agent("web-01").ops(), cluster.agent("web-01").state().join("journal.sqlite"));
+    for (name, ops, file) in [("coordinator", &coordinator, store), ("agent", &agent, journal)] {
+        ops.until_status("/readyz", 200).await;
+        let other_writer = write_lock(&file);
+        // A new session is something to write down, for both.
+        cluster.line("web-01").reset();
+        let told = ops.until_status("/readyz", 503).await.body;
+        assert!(told.contains("work loop: in the middle of a turn for"), "{name}: {told}");
+        let told = ops.until_status("/livez", 503).await.body;
+        assert!(told.contains("work loop: in the middle of a turn for"), "{name}: {told}");
+        assert_eq!(ops.get("/metrics").await.status, 200, "{name}");
+        drop(other_writer);
+        ops.until_status("/livez", 200).await;
+        ops.until_status("/readyz", 200).await;
+        agent.until_figure("holdfast_agent_connected", 1.0).await;
+    }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stop_ends_a_check_at_once_and_names_what_was_applied() {
-    let (cluster, operator, ledger) = with_box().await;
-    let never = cluster.folder().join("never");
-    let file = DeploymentFile::new(BOX, LONG)
-        .mutates("change", "unsafe", &ledger.command())
-        .verify_file("up", &never, AT_ONCE);
-    let label = submit(&operator, file.text()).await;
-    let agent = last_attempt(&until_checking(&operator, &label).await).agent.clone();
-    operator.cancel(&label).await;
-    let ended = operator.until_ended(&label).await;
-    assert_eq!((state_of(&ended), ended.not_healthy), (DeploymentState::Cancelled, false));
-    let because = ended.summary.as_ref().map(|summary| summary.because.clone()).unwrap_or_default();
-    assert!(because.contains("applied before: change"), "{because}");
-    assert_eq!(last_attempt(&ended).steps[1].state(), StepState::Stopped);
-    wait::until_true("nothing of the check to be left", wait::SOON, || cluster.shims(&agent).is_empty()).await;
+/// Held until it is dropped.
+fn write_lock(file: &std::path::Path) -> rusqlite::Connection {
+    let connection = rusqlite::Connection::open(file).expect("a database");
+    connection.execute_batch("BEGIN IMMEDIATE").expect("nobody is writing now");
+    connection
 }

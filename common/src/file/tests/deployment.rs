@@ -178,19 +178,28 @@ fn a_step_runs_a_command_or_deploys_an_archive() {
 }
 
 #[test]
-fn archives_are_local_files_with_a_digest() {
+fn archives_have_a_known_source_and_a_digest() {
     let with = |archive: &str, sha256: &str| {
         deployment(&format!(
             "[[step]]\nname = \"s\"\nwith.revision = \"v1\"\nwith.archive = {archive:?}\nwith.sha256 = {sha256:?}"
         ))
     };
-    is(only(&refusal(&with("https://x.org/a.tgz", SHA))), Code::NotSupported, "6:16", "step[0].with.archive", "URL");
-    for archive in ["", "../a.tgz", "/srv/../a.tgz", "a/"] {
+    for archive in ["https://x.org/a.tgz", "upload:dist/a.tgz", "/srv/a.tgz", "a.tgz"] {
+        resolve(&with(archive, SHA), &[]).expect(archive);
+    }
+    for archive in ["", "../a.tgz", "/srv/../a.tgz", "a/", "http://x.org/a.tgz", "https://a@x.org/a.tgz", "upload:"] {
         is(only(&refusal(&with(archive, SHA))), Code::InvalidValue, "6:16", "step[0].with.archive", "");
     }
     for sha256 in ["", "abc", &SHA.to_uppercase(), &format!("{SHA}0"), &SHA.replace('e', "g")] {
         is(only(&refusal(&with("a.tgz", sha256))), Code::InvalidValue, "7:15", "step[0].with.sha256", "SHA-256");
     }
+    let two = deployment(
+        "[inputs]\nv = { type = \"string\" }\n[[step]]\nname = \"a\"\nwith = { archive = \"upload:dist/a.tgz\", revision = \"v1\" }\n\
+         [[step]]\nname = \"b\"\nwith = { archive = \"upload:dist/${inputs.v}\", revision = \"v1\" }",
+    );
+    assert_eq!(crate::file::uploads_without_digest(&two), ["dist/a.tgz"]);
+    let uploads = file(&with("upload:dist/a.tgz", SHA)).uploads(&BTreeMap::new());
+    assert_eq!(uploads, [("dist/a.tgz".to_owned(), SHA.to_owned())].into());
     let postgres = deployment("[[step]]\nname = \"m\"\nwith = { migrations = \"db/\", to = \"0042\" }");
     assert!(refusal(&postgres).iter().all(|error| error.code == Code::NotSupported), "{}", refusal(&postgres));
 }

@@ -16,16 +16,16 @@ use super::look_up::one;
 use super::{convert, failed};
 use crate::store::chain::{GENESIS, Link};
 use crate::store::resource::Place;
-use crate::store::{AnsweredReport, Error, GlobalOrder, Write};
+use crate::store::{AnsweredReport, Appended, Error, GlobalOrder, Write};
 
 /// How many snapshots of a target are kept.
 const SNAPSHOTS_KEPT: u64 = 2;
 
-pub(super) fn write(connection: &Connection, write: &Write<'_>) -> Result<GlobalOrder, Error> {
+pub(super) fn write(connection: &Connection, write: &Write<'_>) -> Result<Appended, Error> {
     let mut hash = check_version(connection, write)?;
     let bodies: Vec<Body> = write.events.iter().map(|recorded| Body::new(write.after, recorded, &mut hash)).collect();
     put_target(connection, write, &hash)?;
-    let order = append(connection, write, &bodies)?;
+    let newest = append(connection, write, &bodies)?;
     for id in touched(write.events) {
         put_deployment(connection, write, id)?;
     }
@@ -39,7 +39,7 @@ pub(super) fn write(connection: &Connection, write: &Write<'_>) -> Result<Global
     if let Some(state) = write.snapshot {
         put_snapshot(connection, state)?;
     }
-    Ok(order)
+    Ok(Appended { newest, hashes: bodies.into_iter().map(|body| body.hash).collect() })
 }
 
 fn execute(connection: &Connection, doing: &'static str, sql: &str, values: impl Params) -> Result<usize, Error> {
