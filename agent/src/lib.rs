@@ -13,7 +13,6 @@
 //! | [`supervisor`] | starts, watches and stops the processes of steps; outlives the agent |
 //! | [`adapters`] | what changes and reads resources: commands and release folders |
 //! | [`checks`] | health checks: looks over HTTP and TCP, and by commands |
-//! | [`http`] | a small client: one GET, everything bounded |
 //! | [`archive`] | release archives, read with distrust |
 //! | [`logs`] | sends what steps print |
 //! | [`health`], [`metrics`] | what it tells of itself |
@@ -36,7 +35,6 @@ pub mod driver;
 pub mod fetch;
 pub mod hands;
 pub mod health;
-pub mod http;
 pub mod internal;
 pub mod journal;
 pub mod logs;

@@ -19,8 +19,6 @@ use std::time::{Duration, Instant};
 use holdfast_agent_core::health::{Elapsed, Next, Watch};
 use holdfast_common::spec::{CheckSpec, Probe};
 
-use crate::http::Trust;
-
 /// Its exit when it held.
 pub const HELD: u8 = 0;
 /// Its exit when its time was up.
@@ -31,9 +29,9 @@ pub const COULD_NOT_LOOK: u8 = 2;
 /// Looks until it has held, or until its time is up. Blocks meanwhile.
 #[must_use]
 pub fn run(spec: CheckSpec) -> ExitCode {
-    let looker = match Looker::new() {
+    let looker = match Looker::for_probe(&spec.probe) {
         Ok(looker) => looker,
-        Err(error) => return over(&format!("could not look: {error}"), COULD_NOT_LOOK),
+        Err(why) => return over(&format!("could not look: {why}"), COULD_NOT_LOOK),
     };
     note(&format!("looking: {spec}"));
     let (probe, began) = (spec.probe.clone(), Instant::now());
@@ -58,14 +56,19 @@ pub fn run(spec: CheckSpec) -> ExitCode {
 /// What looks.
 struct Looker {
     runtime: tokio::runtime::Runtime,
-    trust: Trust,
+    client: Option<reqwest::Client>,
 }
 
 impl Looker {
-    fn new() -> std::io::Result<Self> {
-        command::adopt_orphans()?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        Ok(Self { runtime, trust: Trust::default() })
+    fn for_probe(probe: &Probe) -> Result<Self, String> {
+        command::adopt_orphans().map_err(|error| error.to_string())?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| error.to_string())?;
+        let client = match probe {
+            Probe::Http { url, .. } => Some(http::client(url)?),
+            Probe::Tcp { .. } | Probe::Command { .. } => None,
+        };
+        Ok(Self { runtime, client })
     }
 
     /// Looks once. What is wrong is told in words for people.
@@ -73,7 +76,8 @@ impl Looker {
         match probe {
             Probe::Http { url, expect_status, expect_body } => {
                 let wanted = http::Wanted { status: *expect_status, body: expect_body.as_deref() };
-                self.within(bound, http::look(url, wanted, &self.trust))
+                let client = self.client.as_ref().ok_or("there is no client")?;
+                self.within(bound, http::look(client, url, wanted))
             }
             Probe::Tcp { address } => self.within(bound, tcp::look(address)),
             Probe::Command { argv } => command::look(argv, bound),

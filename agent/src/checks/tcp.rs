@@ -1,29 +1,16 @@
 //! A connection that is accepted is healthy.
 
-use crate::http::dial;
-use crate::internal::with_causes;
+use tokio::net::{TcpStream, lookup_host};
 
-/// Connects, and closes again at once.
+/// Connects to the first address of the host that accepts, and closes again at once.
 pub(super) async fn look(address: &str) -> Result<(), String> {
-    let (host, port) = split(address).ok_or_else(|| format!("{address:?} is no address"))?;
-    dial(host, port).await.map(drop).map_err(|error| with_causes(&error))
-}
-
-/// `host:port`, an IPv6 address in brackets.
-fn split(address: &str) -> Option<(&str, u16)> {
-    let (host, port) = address.rsplit_once(':')?;
-    Some((host.trim_start_matches('[').trim_end_matches(']'), port.parse().ok()?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_are_split_at_their_last_colon() {
-        assert_eq!(split("127.0.0.1:80"), Some(("127.0.0.1", 80)));
-        assert_eq!(split("[::1]:8080"), Some(("::1", 8080)));
-        assert_eq!(split("host"), None);
-        assert_eq!(split("host:x"), None);
+    let found = lookup_host(address).await.map_err(|error| format!("could not resolve {address}: {error}"))?;
+    let mut refused = "the name has no address".to_owned();
+    for socket in found {
+        match TcpStream::connect(socket).await {
+            Ok(_) => return Ok(()),
+            Err(error) => refused = format!("could not connect: {error}"),
+        }
     }
+    Err(refused)
 }

@@ -124,11 +124,11 @@ fn what_is_no_answer_is_told_and_never_healthy() {
     assert!(said.contains("could not connect: Connection refused") && said.contains("never ok"), "{said}");
     let garbage = Server::new(&["\u{1b}[31mSSH-2.0-x\r\n"]);
     let said = not_held(spec(http(&garbage.url(), None), 0, 300));
-    assert!(said.contains("the answer broke off") && !said.contains('\u{1b}'), "{said}");
-    let huge = format!("HTTP/1.1 200 X\r\nX: {}\r\n\r\n", "x".repeat(200_000));
+    assert!(said.contains("no HTTP answer: ") && !said.contains('\u{1b}'), "{said}");
+    let huge = format!("HTTP/1.1 200 X\r\nX: {}\r\n\r\n", "x".repeat(2_000_000));
     let huge = Server::new(&[&huge]);
     let said = not_held(spec(http(&huge.url(), None), 0, 300));
-    assert!(said.contains("the answer broke off"), "{said}");
+    assert!(said.contains("no HTTP answer: "), "{said}");
     // Accepts, and never says a word.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let said = not_held(spec(http(&format!("http://{}/", silent.local_addr().unwrap()), None), 0, 300));
@@ -236,7 +236,7 @@ fn tls_is_spoken_to_the_hosts_own_authorities_and_to_no_other() {
     trusting.environment.insert("SSL_CERT_FILE".to_owned(), file.to_str().unwrap().to_owned());
     assert_eq!(host.run(&trusting).exit, Exit::Exited(0), "{:?}", std::fs::read_to_string(host.step(1).stderr()));
     let said = not_held(spec(http(&url, None), 0, 3_000));
-    assert!(said.contains("could not agree on TLS") || said.contains("no certificate authorities"), "{said}");
+    assert!(said.contains("could not connect: invalid peer certificate"), "{said}");
 }
 
 #[test]

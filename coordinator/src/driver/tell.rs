@@ -38,7 +38,7 @@ pub(super) fn tell(target: &TargetName, Recorded { event, deployment, .. }: &Rec
             warn!(%target, deployment, %attempt, %step, "over its deadline, still running as far as is known");
         }
         Event::DeploymentDeadlinePassed { .. } => {
-            warn!(%target, deployment, "the deployment is over its own deadline, still running as far as is known");
+            warn!(%target, deployment, "over its own deadline, no end was seen");
         }
         Event::DeploymentMoved {
             state: state @ (DeploymentState::Uncertain | DeploymentState::Held), because, ..

@@ -109,6 +109,7 @@ pub const EVENTS: &[&str] = &[
     "cancel_recorded",
     "cancel_after_end",
     "deadline_passed",
+    "deployment_deadline_passed",
     "deployment_moved",
     "decided",
     "deployment_ended",

@@ -29,7 +29,7 @@ mod recovery;
 mod restart;
 mod support;
 mod target_hold;
-mod verify;
+mod verification;
 
 /// Everything under test in one program.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_holdfast-under-test");

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use holdfast_proto::v1::{
-    ApplyTargetRequest, CancelDeploymentRequest, GetDeploymentRequest, GetReconciliationRequest, GetTargetRequest,
-    InspectTargetRequest, ListAgentsRequest, ListDeploymentsRequest, ListEvidenceRequest, ListTargetsRequest,
-    ReadLogsRequest, SubmitRequest, WatchEventsRequest,
+    ApplyTargetRequest, CancelDeploymentRequest, DeploymentSummary, GetDeploymentRequest, GetReconciliationRequest,
+    GetTargetRequest, InspectTargetRequest, ListAgentsRequest, ListDeploymentsRequest, ListEvidenceRequest,
+    ListTargetsRequest, ReadLogsRequest, SubmitRequest, Target, WatchEventsRequest,
 };
 use holdfast_tests::api::{Client, code_of, label_of};
 use holdfast_tests::cluster::{LONG, Plan};
@@ -123,6 +123,12 @@ fn understandable(status: &Status) -> bool {
     known && code_of(status).starts_with("HF-") && !text.contains("busy") && !text.contains("locked")
 }
 
+/// Nothing is under way on it. A change that was stopped in the middle keeps those behind it waiting for a reading.
+fn is_at_rest(target: &Target) -> bool {
+    let unread = |first: &DeploymentSummary| first.because.contains("revision");
+    target.holder.is_none() && target.waiting.first().is_none_or(unread)
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sixty_four_writers_of_every_kind_see_no_busy_store() {
     let seconds = std::env::var("HOLDFAST_TEST_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(SECONDS);
@@ -165,10 +171,11 @@ async fn sixty_four_writers_of_every_kind_see_no_busy_store() {
     const DRAINED_WITHIN: Duration = Duration::from_secs(120);
     let ops = cluster.coordinator().ops();
     let now = wait::until("everything to end", DRAINED_WITHIN, async || {
-        let now = ops.metrics().await;
-        let open = |state: &str| now.of(&format!("holdfast_deployments_open{{state=\"{state}\"}}"));
-        let left = open("queued") + open("active");
-        if left == 0.0 { Ok(now.clone()) } else { Err(format!("{left} are left")) }
+        let asked = ListTargetsRequest { page_size: TARGETS as u32, ..ListTargetsRequest::default() };
+        let targets = operator.client.clone().list_targets(asked).await.expect("listed").into_inner().targets;
+        let left: Vec<&str> =
+            targets.iter().filter(|target| !is_at_rest(target)).map(|target| target.name.as_str()).collect();
+        if left.is_empty() { Ok(ops.metrics().await) } else { Err(format!("{left:?} are at work")) }
     })
     .await;
     for code in ["HF-6001", "HF-6002", "HF-6004"] {
