@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use holdfast_common::time::Millis;
+use holdfast_net::ops;
 use holdfast_net::telemetry::Format;
 use serde::Deserialize;
 
@@ -22,9 +24,15 @@ pub struct Config {
     /// What this host allows, whatever the coordinator says.
     #[serde(default)]
     pub policy: Policy,
+    /// How archives are fetched.
+    #[serde(default)]
+    pub fetch: Fetch,
     /// The log.
     #[serde(default)]
     pub log: Log,
+    /// Health and metrics.
+    #[serde(default)]
+    pub ops: ops::Settings,
 }
 
 /// Where the coordinator is.
@@ -78,6 +86,55 @@ fn fits(pattern: &str, name: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(start) => name.starts_with(start),
         None => pattern == name,
+    }
+}
+
+/// How archives are fetched, from https URLs and from the coordinator.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Fetch {
+    /// PEM file with the only authorities that https servers are trusted by. Missing: the host's own.
+    pub ca: Option<PathBuf>,
+    /// Hosts that archives may come from, by name; `*` at the end stands for any rest. Empty allows all.
+    pub hosts: Vec<String>,
+    /// Largest archive, in bytes.
+    pub max_bytes: u64,
+    /// Bytes of fetched archives that are kept for the next time.
+    pub cache_bytes: u64,
+    /// How long a fetch may take, cuts included.
+    pub timeout: Span,
+}
+
+impl Default for Fetch {
+    fn default() -> Self {
+        Self {
+            ca: None,
+            hosts: Vec::new(),
+            max_bytes: 4 << 30,
+            cache_bytes: 4 << 30,
+            timeout: Span(Millis::from_secs(15 * 60)),
+        }
+    }
+}
+
+impl Fetch {
+    /// Whether archives may come from this host.
+    #[must_use]
+    pub fn allows_host(&self, host: &str) -> bool {
+        self.hosts.is_empty() || self.hosts.iter().any(|pattern| fits(pattern, host))
+    }
+}
+
+/// A length of time, written like `30s`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Span(pub Millis);
+
+impl TryFrom<String> for Span {
+    type Error = holdfast_common::time::NotADuration;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse().map(Span)
     }
 }
 

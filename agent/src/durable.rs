@@ -22,11 +22,31 @@ pub(crate) fn ensure_dir(folder: &Path) -> io::Result<()> {
     }
 }
 
+/// Makes directories, each below one that is there or comes before it, and makes that stay: each parent is synced once.
+pub(crate) fn ensure_dirs(folders: &[&Path]) -> io::Result<()> {
+    let mut changed: Vec<&Path> = Vec::new();
+    for folder in folders {
+        match std::fs::create_dir(folder) {
+            Ok(()) if changed.contains(&parent(folder)) => {}
+            Ok(()) => changed.push(parent(folder)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    changed.into_iter().try_for_each(sync_dir)
+}
+
 /// Puts `bytes` in the place of whatever file has that name.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = Temporary::write(path, bytes)?;
     std::fs::rename(&temporary.path, path)?;
     sync_dir(parent(path))
+}
+
+/// [`replace`] that nobody counts on after a loss of power: whole or absent, but not made to stay.
+pub(crate) fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary = Temporary::create(path, bytes)?;
+    std::fs::rename(&temporary.path, path)
 }
 
 /// [`replace`] by a file on which an exclusive kernel lock is held from before it has its name until the answer is
@@ -96,11 +116,16 @@ struct Temporary {
 
 impl Temporary {
     fn write(beside: &Path, bytes: &[u8]) -> io::Result<Self> {
+        let temporary = Self::create(beside, bytes)?;
+        temporary.file.sync_all()?;
+        Ok(temporary)
+    }
+
+    fn create(beside: &Path, bytes: &[u8]) -> io::Result<Self> {
         let path = parent(beside).join(format!(".{}", Uuid::new_v4().simple()));
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
         let mut temporary = Self { path, file };
         temporary.file.write_all(bytes)?;
-        temporary.file.sync_all()?;
         Ok(temporary)
     }
 }

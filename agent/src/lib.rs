@@ -14,6 +14,7 @@
 //! | [`adapters`] | what changes and reads resources: commands and release folders |
 //! | [`archive`] | release archives, read with distrust |
 //! | [`logs`] | sends what steps print |
+//! | [`health`], [`metrics`] | what it tells of itself |
 //! | [`places`] | where everything lies below the state folder |
 //! | [`internal`] | the hidden subcommands |
 //! | [`boottime`] | the clock that leases are counted on |
@@ -29,10 +30,13 @@ pub mod cli;
 pub mod config;
 pub mod crash;
 pub mod driver;
+pub mod fetch;
 pub mod hands;
+pub mod health;
 pub mod internal;
 pub mod journal;
 pub mod logs;
+pub mod metrics;
 pub mod places;
 pub mod run;
 pub mod session;

@@ -4,7 +4,10 @@
 //! state/
 //!   lock                              held by the one agent that uses this folder
 //!   journal.sqlite
+//!   uploads/<attempt>.<step>.json     an output that the coordinator does not have whole yet
 //!   locks/<target>                    held by the shim of a mutating step on that target
+//!   archives/<sha256>                 fetched archives; `.part` on their way
+//!   attempts/<attempt>/archives/      links to those that the attempt needs
 //!   attempts/<attempt>/work/          where the attempt's commands run
 //!   attempts/<attempt>/steps/<step>/  what is known of one step, see [`StepFolder`]
 //! ```
@@ -37,7 +40,9 @@ impl Places {
 
     /// Makes the layout where it is missing. The state folder's parent must be there.
     pub fn prepare(&self) -> io::Result<()> {
-        for folder in [self.state.clone(), self.state.join("locks"), self.state.join("attempts")] {
+        for folder in
+            [self.state.clone(), self.state.join("locks"), self.state.join("attempts"), self.uploads(), self.archives()]
+        {
             durable::ensure_dir(&folder)?;
         }
         Ok(())
@@ -53,6 +58,24 @@ impl Places {
     #[must_use]
     pub fn journal(&self) -> PathBuf {
         self.state.join("journal.sqlite")
+    }
+
+    /// Where outputs are noted that the coordinator does not have whole yet.
+    #[must_use]
+    pub fn uploads(&self) -> PathBuf {
+        self.state.join("uploads")
+    }
+
+    /// Where fetched archives are kept.
+    #[must_use]
+    pub fn archives(&self) -> PathBuf {
+        self.state.join("archives")
+    }
+
+    /// Where an attempt has links to the fetched archives that it needs.
+    #[must_use]
+    pub fn archives_of(&self, attempt: AttemptId) -> PathBuf {
+        self.attempt(attempt).join("archives")
     }
 
     /// The file that the shim of a mutating step on that target holds a lock on.
@@ -76,18 +99,14 @@ impl Places {
     /// Makes an attempt's folders, durably.
     pub fn make_attempt(&self, attempt: AttemptId) -> io::Result<()> {
         let folder = self.attempt(attempt);
-        for folder in [folder.clone(), folder.join("work"), folder.join("steps")] {
-            durable::ensure_dir(&folder)?;
-        }
-        Ok(())
+        durable::ensure_dirs(&[&folder, &folder.join("work"), &folder.join("steps")])
     }
 
     /// Makes a step's folder and those above it, durably.
     pub fn make_step(&self, attempt: AttemptId, step: &StepName) -> io::Result<StepFolder> {
-        self.make_attempt(attempt)?;
-        let folder = self.step(attempt, step);
-        durable::ensure_dir(&folder.0)?;
-        Ok(folder)
+        let (folder, step) = (self.attempt(attempt), self.step(attempt, step));
+        durable::ensure_dirs(&[&folder, &folder.join("work"), &folder.join("steps"), &step.0])?;
+        Ok(step)
     }
 
     fn attempt(&self, attempt: AttemptId) -> PathBuf {

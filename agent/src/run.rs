@@ -1,11 +1,12 @@
 //! The agent as a service: journal, driver, session and hands put together.
 
 use std::path::Path;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
 use holdfast_agent_core::work::Boot;
 use holdfast_common::id::{IncarnationId, SessionId};
 use holdfast_common::time::Wall;
+use holdfast_net::ops::{self, Health, Pulse};
 use holdfast_net::tls::{self as net_tls, ClientTls};
 use holdfast_proto::v1::{ConnectRequest, Hello};
 use tokio::sync::{mpsc as channel, oneshot};
@@ -15,8 +16,13 @@ use uuid::Uuid;
 use crate::boottime::BootTime;
 use crate::config::Config;
 use crate::driver::{Clock, Driver, Event, Hands};
+use crate::fetch::Fetcher;
 use crate::hands::Workshop;
+use crate::health;
 use crate::journal::{self, Journal};
+use crate::logs::Uploader;
+use crate::metrics::Metrics;
+use crate::places::Places;
 use crate::session::{self, FromCoordinator, Hurry, Owner, Pace, Welcome};
 
 /// Why the agent does not run.
@@ -28,6 +34,9 @@ pub enum Error {
     /// A certificate or key can't be used.
     #[error(transparent)]
     Tls(#[from] net_tls::Error),
+    /// Health and metrics can't be served.
+    #[error(transparent)]
+    Ops(#[from] ops::Error),
     /// The thread or runtime can't be made.
     #[error("could not start the agent's threads: {0}")]
     Threads(#[from] std::io::Error),
@@ -36,9 +45,17 @@ pub enum Error {
 /// Runs until `stop`. Work under way goes on under its shims; the next agent takes it up.
 pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Error> {
     let tls = tls(&config)?;
-    let logs = crate::logs::Uploader::start(&config.coordinator.address, &tls, stop.clone());
-    let state = config.state_dir.clone();
-    run_with(config, &tls, |events| Workshop::new(&state, events, logs), stop).await
+    let metrics = Arc::new(Metrics::new().of_process());
+    let hands = {
+        let (config, tls, metrics, stop) = (config.clone(), tls.clone(), Arc::clone(&metrics), stop.clone());
+        move |events| {
+            let logs = Uploader::start(&config.coordinator.address, &tls, &config.state_dir, stop, metrics)?;
+            let places = Places::below(&config.state_dir);
+            let fetcher = Fetcher::new(&config, &tls, places.clone());
+            Workshop::new(places, events, logs, fetcher)
+        }
+    };
+    run_with(config, &tls, metrics, hands, stop).await
 }
 
 /// What the agent trusts and shows.
@@ -56,12 +73,16 @@ pub fn tls(config: &Config) -> Result<ClientTls, Error> {
 pub async fn run_with<H: Hands + Send + 'static>(
     config: Config,
     tls: &ClientTls,
+    metrics: Arc<Metrics>,
     hands: impl FnOnce(mpsc::Sender<Event>) -> std::io::Result<H>,
     stop: CancellationToken,
 ) -> Result<(), Error> {
     let journal = Journal::open(&config.state_dir, IncarnationId(Uuid::new_v4()))?;
     let (events, inbox) = mpsc::channel();
-    let driver = Driver::new(journal, hands(events.clone())?, Clocks, config.clone())?;
+    let (health, pulse) = (Health::new(), Pulse::new());
+    health::register(&health, &config, &pulse, &metrics, &stop)?;
+    let _ops = health::serve(&config, health, Arc::clone(&metrics)).await?;
+    let driver = Driver::new(journal, hands(events.clone())?, Clocks, config.clone())?.measured(metrics, pulse);
     let thread = std::thread::Builder::new().name("driver".to_owned()).spawn(move || {
         // A thread that decides no more must not leave an agent behind that looks alive.
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| driver.run(&inbox)));
@@ -70,7 +91,8 @@ pub async fn run_with<H: Hands + Send + 'static>(
             std::process::abort();
         }
     })?;
-    tracing::info!(state = %Path::new(&config.state_dir).display(), "agent started");
+    let state = Path::new(&config.state_dir).display();
+    tracing::info!(%state, version = env!("CARGO_PKG_VERSION"), "agent started");
     let mut owner = DriverInbox(events.clone());
     let seed = rand::random();
     session::keep(&config.coordinator.address, tls, Pace::default(), seed, &mut owner, &stop).await;

@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::command::{
-    agents, cancel, check, deploy, events, evidence, explain, list, logs, reconcile, show, target, targets, version,
-    wait, watch, whoami,
+    agents, cancel, check, deploy, events, evidence, explain, list, logs, plan, reconcile, show, target, targets,
+    version, wait, watch, whoami,
 };
 use crate::dev;
 use crate::output::Options;
@@ -35,6 +35,8 @@ pub struct Cli {
 pub enum Command {
     /// Submit a deployment and watch it
     Deploy(deploy::Args),
+    /// Show what a deployment would do, and where it would stand if contact were lost; changes nothing
+    Plan(plan::Args),
     /// Validate a deployment's or a target's file, without a coordinator
     Check(check::Args),
     /// List deployments, newest first
@@ -61,7 +63,7 @@ pub enum Command {
     },
     /// List targets: who holds what, since when, why, who waits
     Targets(targets::Args),
-    /// Declare, show or read one target
+    /// Declare, show or read one target, or put it on hold
     Target {
         /// What to do with it.
         #[command(subcommand)]
@@ -101,6 +103,8 @@ mod tests {
             "check a.toml",
             "deploy a.toml --set revision=v2 --set x= --target shop@prod --detach --no-queue",
             "deploy a.toml --request-id 0193a1b2-0000-7000-8000-000000000001 --timeout 1m30s",
+            "deploy a.toml --target shop@* --set revision=v2",
+            "plan a.toml --set revision=v2 --target shop@prod --json",
             "list",
             "list shop@prod --state uncertain --state held -o name",
             "show shop@prod#12 --json",
@@ -108,6 +112,7 @@ mod tests {
             "wait shop@prod#12 --for terminal",
             "wait shop@prod#12 --for settled --timeout 5m",
             "logs shop@prod#12 -f --step switch --attempt 2",
+            "logs shop@prod#12 --stream stderr --since-offset 4096 --raw",
             "events shop@prod#12 --since 40 -f -o jsonl",
             "cancel shop@prod#12 --reason wrong --wait",
             "evidence shop@prod#12",
@@ -121,6 +126,10 @@ mod tests {
             "target apply a.toml",
             "target show shop@prod",
             "target inspect shop@prod",
+            "target hold shop@prod --reason freeze",
+            "target hold shop@prod --reason freeze --until 2h30m",
+            "target hold shop@prod --reason freeze --until 2026-11-29T18:00:00+01:00",
+            "target unhold shop@prod",
             "agents --ascii",
             "whoami --context prod",
             "explain HF-2031",
@@ -145,6 +154,10 @@ mod tests {
             "deploy a.toml --request-id x",
             "deploy a.toml --timeout 5",
             "whoami --token secret",
+            "target hold shop@prod --reason freeze --until tomorrow",
+            "target hold shop@prod --reason freeze --until 30",
+            "target unhold shop@prod --reason over",
+            "plan a.toml --detach",
             "rollback shop@prod",
         ] {
             assert!(!accepts(line), "{line}");

@@ -34,6 +34,7 @@ pub mod output;
 pub mod proxy;
 pub mod refusal;
 pub mod settings;
+pub mod upload;
 pub mod view;
 
 use std::ffi::OsString;

@@ -312,7 +312,7 @@ fn agents_are(folder: &Path, first: v1::Contact, second: v1::Contact) {
 /// Deploys one step that takes very long, under a name to find it by.
 fn submit_slow(folder: &Path, marker: &str) {
     const TARGET: &str = "schema = \"holdfast/v1\"\nname = \"slow@dev\"\nagents = { role = \"shop\" }\n\
-        [[resource]]\nname = \"slow\"\nadapter = \"command\"\nreach = \"shared\"\n";
+        reconcile.policy = \"manual\"\n[[resource]]\nname = \"slow\"\nadapter = \"command\"\nreach = \"shared\"\n";
     let file = format!(
         "schema = \"holdfast/v1\"\ntarget = \"slow@dev\"\n[[step]]\nname = \"slow\"\n\
          run = [\"sh\", \"-c\", \"trap '' TERM; sleep 1000; sleep 1000\", \"{marker}\"]\n"

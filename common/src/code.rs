@@ -59,6 +59,8 @@ codes! {
     RequestIdReused = 2010, Precondition, "this request id was used for another request";
     /// The revision at the target is not the expected one.
     RevisionMismatch = 2011, Precondition, "the target's revision is not the expected one";
+    /// A deployment with a higher order key held the target before.
+    OrderPassed = 2012, Precondition, "a deployment with a higher order key came before";
     /// No agent can take it now.
     NoEligibleAgent = 2020, Precondition, "no eligible agent";
     /// The target is held by a deployment that is uncertain.
@@ -69,6 +71,10 @@ codes! {
     TargetBusy = 2033, TargetHeld, "the target is held by a deployment at work";
     /// A resource's revision is unknown and nobody has read it yet.
     RevisionUnknown = 2034, Precondition, "a resource's revision is unknown";
+    /// An operator has put the target on hold.
+    TargetOnHold = 2035, TargetHeld, "the target is on hold";
+    /// Nobody has put the target on hold.
+    NotOnHold = 2036, Precondition, "the target is not on hold";
     /// A declaration can't change under a deployment.
     TargetInUse = 2040, Precondition, "the target is in use";
     /// A resource already belongs to another target.
@@ -79,6 +85,12 @@ codes! {
     AlreadyEnded = 2060, Precondition, "the deployment had already ended";
     /// Too many wait already.
     QueueFull = 2061, Precondition, "the target's queue is full";
+    /// An archive that the file says was uploaded is not at the coordinator.
+    ArchiveMissing = 2070, Precondition, "an archive was not uploaded";
+    /// An archive is not the one that its digest names.
+    ArchiveDiffers = 2071, Precondition, "the archive is not the one that its digest names";
+    /// An archive is larger than allowed, or there is no room for it.
+    ArchiveTooLarge = 2072, Precondition, "no room for the archive";
 
     /// Neither uncertain nor held.
     NothingToReconcile = 3001, Precondition, "there is nothing to reconcile";
@@ -94,6 +106,8 @@ codes! {
     CannotFenceOff = 3006, Precondition, "the resource can't be fenced off";
     /// A reason is missing.
     ReasonMissing = 3007, Usage, "a reason is required";
+    /// A person's word on an unread resource without the revision that they saw.
+    ObservedMissing = 3008, Usage, "the observed revision is missing";
 
     /// No token, or one that is not known.
     NotSignedIn = 4001, NotAllowed, "not signed in";

@@ -12,6 +12,7 @@
 //! | [`time`] | wall time for people, serving time for leases, durations |
 //! | [`spec`] | what was asked for: a deployment and a target, resolved |
 //! | [`file`] | the two TOML files that people write, read into a [`spec`] |
+//! | [`archive`] | where an archive comes from |
 //! | [`adapter`] | what each adapter can prove |
 //! | [`outcome`] | what was observed: exits, ends of steps, readings |
 //! | [`report`] | what an agent says, and how it is answered |
@@ -24,6 +25,7 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod adapter;
+pub mod archive;
 pub mod claim;
 pub mod code;
 pub mod explain;

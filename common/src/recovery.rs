@@ -31,7 +31,7 @@ impl Runner {
     }
 }
 
-/// What an operator may decide. `rollback` and `readmit` are declared for the wire and refused by this version.
+/// What an operator may decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DecisionKind {
@@ -90,14 +90,14 @@ pub struct Attestation {
     pub attachment: Option<String>,
 }
 
-/// Who decides when contact was lost. This version knows only [`Policy::Manual`]; the others are refused in files.
+/// Who decides when contact was lost, the strictest first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
     /// A person.
-    #[default]
     Manual,
     /// The coordinator, where the proof is complete.
+    #[default]
     WhenProven,
     /// The coordinator, on the same incarnation's word.
     TrustReport,

@@ -22,6 +22,12 @@ pub struct TargetSpec {
     pub agents: BTreeMap<String, String>,
     /// Who decides when contact was lost.
     pub policy: Policy,
+    /// How long the policy waits before it moves. `None`: ten lengths of the deployment's lease.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patience: Option<Millis>,
+    /// What a newer deployment does to those that wait. A target that was stored before queues had kinds is `fifo`.
+    #[serde(default, skip_serializing_if = "QueueKind::is_fifo")]
+    pub queue: QueueKind,
     /// Its resources, in file order. Never empty.
     pub resources: Vec<ResourceSpec>,
 }
@@ -31,6 +37,25 @@ impl TargetSpec {
     #[must_use]
     pub fn resource(&self, name: &ResourceName) -> Option<&ResourceSpec> {
         self.resources.iter().find(|resource| &resource.name == name)
+    }
+}
+
+/// What a newer deployment does to those that wait for the target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QueueKind {
+    /// Nothing: each has its turn.
+    #[default]
+    Fifo,
+    /// It takes their place: they end as cancelled, superseded. The one that holds the target is never touched.
+    Latest,
+}
+
+impl QueueKind {
+    /// Whether each has its turn.
+    #[must_use]
+    pub fn is_fifo(&self) -> bool {
+        matches!(self, QueueKind::Fifo)
     }
 }
 
@@ -90,6 +115,48 @@ pub struct DeploymentSpec {
     pub cancel_grace: Millis,
     /// Limits for attempts that follow by themselves.
     pub retry: RetrySpec,
+    /// Who decides when contact was lost, where it is to be stricter than the target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Policy>,
+    /// Its place in an order that its author knows, like a build's number; `None` claims none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<OrderKey>,
+}
+
+/// A place in an order that only the author of a deployment knows: of two deployments the one with the higher key is
+/// the newer. 0 to 2^63-1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct OrderKey(u64);
+
+impl OrderKey {
+    /// The highest.
+    pub const MAX: OrderKey = OrderKey(i64::MAX as u64);
+
+    /// `None` above [`Self::MAX`].
+    #[must_use]
+    pub fn new(number: u64) -> Option<Self> {
+        (number <= Self::MAX.0).then_some(Self(number))
+    }
+
+    /// The key as a number.
+    #[must_use]
+    pub fn number(self) -> u64 {
+        self.0
+    }
+
+    /// By decimal digits and nothing else: no sign, no space.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        digits.then(|| text.parse().ok()).flatten().and_then(Self::new)
+    }
+}
+
+impl std::fmt::Display for OrderKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
 }
 
 /// Limits for attempts that follow by themselves: only after attempts that changed nothing, or nothing that may not
@@ -158,7 +225,7 @@ pub enum StepBody {
     },
     /// Unpacks an archive and switches `current` to it.
     Release {
-        /// Path on the host, absolute or relative to the attempt's folder.
+        /// Where it comes from: an [`ArchiveSource`](crate::archive::ArchiveSource).
         archive: String,
         /// SHA-256 of the archive, lower-case hex.
         sha256: String,

@@ -16,6 +16,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use holdfast_common::time::Millis;
+pub use holdfast_net::config::Span;
+use holdfast_net::ops;
 use holdfast_net::telemetry::Format;
 use serde::Deserialize;
 
@@ -39,9 +41,15 @@ pub struct Config {
     /// Outputs of steps.
     #[serde(default)]
     pub output: Output,
+    /// Archives that are uploaded with deployments.
+    #[serde(default)]
+    pub archives: Archives,
     /// The log on stderr.
     #[serde(default)]
     pub log: Log,
+    /// Health and metrics.
+    #[serde(default)]
+    pub ops: ops::Settings,
 }
 
 /// Where to listen.
@@ -106,11 +114,41 @@ impl Default for Heartbeat {
 pub struct Output {
     /// Bytes kept of each output of a step.
     pub max_bytes: u64,
+    /// Bytes kept of all outputs together. The oldest of deployments that ended go first.
+    pub keep_bytes_total: u64,
+    /// How long outputs are kept after their deployment ended.
+    pub keep_age: Span,
 }
 
 impl Default for Output {
     fn default() -> Self {
-        Self { max_bytes: 16 * 1024 * 1024 }
+        Self {
+            max_bytes: 16 * 1024 * 1024,
+            keep_bytes_total: 10 * 1024 * 1024 * 1024,
+            keep_age: Span(Millis::from_secs(90 * 24 * 3600)),
+        }
+    }
+}
+
+/// Archives that are uploaded with deployments.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Archives {
+    /// Bytes of one archive.
+    pub max_bytes: u64,
+    /// Bytes of all archives together. The longest unused go first; what a deployment may still need stays.
+    pub keep_bytes_total: u64,
+    /// How long an archive stays that nothing uses.
+    pub keep_age: Span,
+}
+
+impl Default for Archives {
+    fn default() -> Self {
+        Self {
+            max_bytes: 1024 * 1024 * 1024,
+            keep_bytes_total: 20 * 1024 * 1024 * 1024,
+            keep_age: Span(Millis::from_secs(30 * 24 * 3600)),
+        }
     }
 }
 
@@ -127,19 +165,6 @@ pub struct Log {
 impl Default for Log {
     fn default() -> Self {
         Self { format: Format::Text, filter: "info".to_owned() }
-    }
-}
-
-/// A length of time, written like `30s`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub struct Span(pub Millis);
-
-impl TryFrom<String> for Span {
-    type Error = holdfast_common::time::NotADuration;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse().map(Span)
     }
 }
 
@@ -182,8 +207,20 @@ impl Config {
         if self.lease.margin.0 > LONGEST_HEARTBEAT {
             return Err(Error::Value { key: "lease.margin", why: "must be at most an hour" });
         }
+        if self.ops.live_within.0.0 == 0 || self.ops.ready_within.0.0 == 0 {
+            return Err(Error::Value { key: "ops.live_within, ops.ready_within", why: "must be above zero" });
+        }
         if self.output.max_bytes == 0 {
             return Err(Error::Value { key: "output.max_bytes", why: "must be above zero" });
+        }
+        if self.output.keep_bytes_total < self.output.max_bytes.saturating_mul(2) {
+            return Err(Error::Value {
+                key: "output.keep_bytes_total",
+                why: "must have room for both outputs of a step: twice output.max_bytes",
+            });
+        }
+        if self.archives.max_bytes > self.archives.keep_bytes_total {
+            return Err(Error::Value { key: "archives.max_bytes", why: "must be at most archives.keep_bytes_total" });
         }
         Ok(())
     }
@@ -220,6 +257,9 @@ mod tests {
             ("[heartbeat]\nintervall = \"5s\"", "did you mean"),
             ("[lease]\nmargin = \"2h\"", "lease.margin"),
             ("[output]\nmax_bytes = 0", "output.max_bytes"),
+            ("[output]\nkeep_bytes_total = 1000", "output.keep_bytes_total"),
+            ("[output]\nkeep_age = \"long\"", "output.keep_age"),
+            ("[archives]\nkeep_bytes_total = 5", "archives.max_bytes"),
             ("[listen]\naddress = \"somewhere\"", "listen.address"),
         ] {
             let told = read(&format!("{LEAST}{more}\n")).expect_err(more);

@@ -11,6 +11,7 @@
 //! | [`cli`] | the command line |
 //! | [`config`] | the configuration |
 //! | [`serve`] | from a configuration to a coordinator that serves |
+//! | [`health`], [`metrics`] | what it tells of itself |
 //! | [`auth`] | who may call what |
 //! | [`grpc`] | the services on the wire |
 //! | [`sessions`] | agents and their live sessions |
@@ -21,6 +22,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod archives;
 pub mod auth;
 pub mod bugs;
 pub mod cli;
@@ -28,7 +30,9 @@ pub mod config;
 pub mod crash;
 pub mod driver;
 pub mod grpc;
+pub mod health;
 pub mod logs;
+pub mod metrics;
 pub mod serve;
 pub mod sessions;
 pub mod store;

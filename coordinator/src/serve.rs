@@ -5,8 +5,9 @@
 //!    \________ reader ________/
 //! ```
 //!
-//! Health says `NOT_SERVING` until everything stands, and again from the moment that it is to stop. Then sessions are
-//! told, streams end, running calls get a few seconds, and the driver commits what it has taken.
+//! Health is told from the first moment on, and says "not ready" until everything stands, and again from the moment that
+//! it is to stop. Then sessions are told, streams end, running calls get a few seconds, and the driver commits what it
+//! has taken.
 
 use std::fs;
 use std::io;
@@ -21,25 +22,30 @@ use holdfast_common::spec::TargetSpec;
 use holdfast_common::time::Wall;
 use holdfast_coordinator_core::input::Candidate;
 use holdfast_coordinator_core::{Effect, TargetState};
+use holdfast_net::ops::{self, Health, Pages, Pulse};
 use holdfast_net::serve::{self as wire, Routes};
 use holdfast_net::tls::ServerTls;
-use holdfast_proto::MAX_MESSAGE_BYTES;
 use holdfast_proto::v1::agent_service_server::AgentServiceServer;
 use holdfast_proto::v1::operator_service_server::OperatorServiceServer;
+use holdfast_proto::{FILE_DESCRIPTOR_SET, MAX_MESSAGE_BYTES};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tonic_health::ServingStatus;
 use tonic_health::pb::health_server::HealthServer;
 use tonic_health::server::{HealthReporter, HealthService};
 use uuid::Uuid;
 
+use crate::archives::{self, Archives};
 use crate::auth::Guard;
 use crate::config::Config;
 use crate::driver::thread::{self, SystemClock};
 use crate::driver::{self, Driver, Moment, Settings};
-use crate::grpc::{Agents, Limits, Operators, Shared};
-use crate::logs::Logs;
+use crate::grpc::{Agents, Limits, Measured, Operators, Shared};
+use crate::health::{self, Stage};
+use crate::logs::{self, Logs};
+use crate::metrics::Metrics;
 use crate::sessions::{Directory, Profile};
 use crate::store::sqlite::SqliteStore;
 use crate::store::{self, Store};
@@ -54,6 +60,13 @@ const COMMIT_WITHIN: Duration = Duration::from_secs(3);
 /// Largest text of a report, in bytes.
 const MAX_TEXT_BYTES: u32 = 16 * 1024;
 
+/// Where health and metrics are, on loopback, if nothing else is configured.
+pub const DEFAULT_OPS_PORT: u16 = 7444;
+
+/// How often gRPC's health service is brought up to date, and the longest time that a part has to answer.
+const FOLLOW_EVERY: Duration = Duration::from_millis(500);
+const READY_WITHIN: Duration = Duration::from_secs(3);
+
 const SERVICES: [&str; 3] = ["", "holdfast.v1.AgentService", "holdfast.v1.OperatorService"];
 
 /// Serves until `shutdown`. An error is why it could not start, or how it failed.
@@ -65,26 +78,41 @@ pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Resul
         .with_context(|| format!("could not listen on {}", config.listen.address))?;
     let address = listener.local_addr().context("could not read the address that was taken")?;
 
-    let (shared, driver_thread) = start(&config, &shutdown).context("could not start on the store")?;
-    let health = HealthReporter::new();
-    set_health(&health, ServingStatus::NotServing).await;
+    let health = Health::new();
+    let stage = Stage::register(&health);
+    let metrics = Arc::new(Metrics::new().of_process());
+    let _ops = start_ops(&config, &health, &metrics).await?;
+
+    let pulse = Pulse::new();
+    let (shared, driver_thread) =
+        start(&config, &shutdown, &pulse, &metrics).context("could not start on the store")?;
+    let (logs, reader, age) = (shared.logs.clone(), shared.reader.clone(), config.output.keep_age.0);
+    tokio::spawn(logs::retention::run(logs, reader, age, wall, shutdown.clone()));
+    let (archives, reader) = (shared.archives.clone(), shared.reader.clone());
+    tokio::spawn(archives::retention::run(archives, reader, shutdown.clone()));
+    health::register(&health, &config, &pulse, &shared.driver).context("could not look at the store")?;
+    let reporter = HealthReporter::new();
+    set_health(&reporter, ServingStatus::NotServing).await;
 
     let limits = wire::Limits::default();
-    let gate = Guard::new(routes(&shared, &health), Arc::new(StoredTokens::new(shared.reader.clone())), shared.clock);
+    let tokens = Arc::new(StoredTokens::new(shared.reader.clone()));
+    let gate = Guard::new(routes(&shared, &reporter)?, tokens, shared.clock);
+    let gate = Measured::new(gate, metrics);
     let stop = shutdown.clone();
     let serving =
         wire::builder(&limits).serve_with_incoming_shutdown(gate, wire::incoming(listener, tls, &limits), async move {
             stop.cancelled().await
         });
     let server = tokio::spawn(serving);
-    set_health(&health, ServingStatus::Serving).await;
-    tracing::info!("listening on {address}");
+    stage.send_replace(Stage::Serving);
+    set_health(&reporter, ServingStatus::Serving).await;
+    let following = tokio::spawn(follow(health, reporter.clone()));
+    tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "listening");
     if let Some(file) = &config.listen.address_file {
-        write_whole(file, &address.to_string())
-            .with_context(|| format!("could not write the address to {}", file.display()))?;
+        wire::announce(file, address).with_context(|| format!("could not write the address to {}", file.display()))?;
     }
 
-    let served = until(shutdown, server, &shared, &health).await;
+    let served = until(shutdown, server, &shared, Ending { stage, following, reporter }).await;
     if tokio::time::timeout(COMMIT_WITHIN, shared.driver.stop()).await.is_err() {
         anyhow::bail!("the driver did not stop within {} s", COMMIT_WITHIN.as_secs());
     }
@@ -98,12 +126,7 @@ pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Resul
 type Server = tokio::task::JoinHandle<Result<(), tonic::transport::Error>>;
 
 /// Waits for the stop, then for the open calls, with a bound.
-async fn until(
-    shutdown: CancellationToken,
-    mut server: Server,
-    shared: &Shared,
-    health: &HealthReporter,
-) -> anyhow::Result<()> {
+async fn until(shutdown: CancellationToken, mut server: Server, shared: &Shared, ending: Ending) -> anyhow::Result<()> {
     tokio::select! {
         // First: a server that has nothing open ends as soon as it is told to.
         biased;
@@ -115,7 +138,7 @@ async fn until(
         }
     }
     tracing::info!("stopping");
-    set_health(health, ServingStatus::NotServing).await;
+    ending.begin().await;
     shared.directory.close_all(Code::NotServing, "the coordinator is stopping");
     match tokio::time::timeout(DRAIN_WITHIN, &mut server).await {
         Ok(ended) => ended.context("the server panicked")?.context("the server failed"),
@@ -127,8 +150,52 @@ async fn until(
     }
 }
 
+/// What has to know that the end has begun.
+struct Ending {
+    stage: watch::Sender<Stage>,
+    following: tokio::task::JoinHandle<()>,
+    reporter: HealthReporter,
+}
+
+impl Ending {
+    async fn begin(self) {
+        self.stage.send_replace(Stage::Stopping);
+        self.following.abort();
+        let _aborted = self.following.await;
+        set_health(&self.reporter, ServingStatus::NotServing).await;
+    }
+}
+
+/// Tells gRPC's health service what `/readyz` tells.
+async fn follow(health: Health, reporter: HealthReporter) {
+    let mut told = ServingStatus::Serving;
+    loop {
+        tokio::time::sleep(FOLLOW_EVERY).await;
+        let asked = health.clone();
+        let look = tokio::task::spawn_blocking(move || asked.readiness().is_ok());
+        let ready = matches!(tokio::time::timeout(READY_WITHIN, look).await, Ok(Ok(true)));
+        let now = if ready { ServingStatus::Serving } else { ServingStatus::NotServing };
+        if now != told {
+            told = now;
+            set_health(&reporter, now).await;
+        }
+    }
+}
+
+async fn start_ops(config: &Config, health: &Health, metrics: &Arc<Metrics>) -> anyhow::Result<Option<ops::Server>> {
+    let metrics = Arc::clone(metrics);
+    let pages = Pages::new(health.clone(), move |form| metrics.text(form));
+    let listener = ops::listen(&config.ops, DEFAULT_OPS_PORT).await?;
+    Ok(listener.map(|listener| ops::Server::start(listener, pages)))
+}
+
 /// The store, its driver, and what handlers work with.
-fn start(config: &Config, shutdown: &CancellationToken) -> anyhow::Result<(Shared, std::thread::JoinHandle<()>)> {
+fn start(
+    config: &Config,
+    shutdown: &CancellationToken,
+    pulse: &Pulse,
+    metrics: &Arc<Metrics>,
+) -> anyhow::Result<(Shared, std::thread::JoinHandle<()>)> {
     let clock = SystemClock::new();
     let store = SqliteStore::open(&config.store(), StoreId(Uuid::new_v4()), wall())?;
     let (identity, reader) = (store.identity(), store.reader());
@@ -144,13 +211,26 @@ fn start(config: &Config, shutdown: &CancellationToken) -> anyhow::Result<(Share
         Settings { lease_margin: config.lease.margin.0 },
         &inbox,
         Moment::of(&clock),
-    )?;
-    let driver_thread = thread::spawn(driver, inbox, clock)?;
+    )?
+    .measured(Arc::clone(metrics))?;
+    metrics.read_from(Arc::clone(&directory), handle.clone(), wall);
+    let driver_thread = thread::spawn(driver, inbox, clock, pulse.clone())?;
     let shared = Shared {
         driver: handle,
         reader,
         directory,
-        logs: Logs::new(config.data_dir.join("logs"), config.output.max_bytes),
+        logs: Logs::open(
+            config.data_dir.join("logs"),
+            logs::Bounds { stream_bytes: config.output.max_bytes, total_bytes: config.output.keep_bytes_total },
+        )?,
+        archives: Archives::open(
+            config.data_dir.join("archives"),
+            archives::Bounds {
+                archive_bytes: config.archives.max_bytes,
+                total_bytes: config.archives.keep_bytes_total,
+                age: config.archives.keep_age.0.into(),
+            },
+        )?,
         attachments: config.data_dir.join("attachments"),
         identity,
         limits: Limits {
@@ -174,7 +254,7 @@ fn remembered(row: &store::AgentRow) -> Profile {
     }
 }
 
-fn routes(shared: &Shared, health: &HealthReporter) -> Routes {
+fn routes(shared: &Shared, health: &HealthReporter) -> anyhow::Result<Routes> {
     let agents = AgentServiceServer::new(Agents::new(shared.clone()))
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
@@ -182,7 +262,12 @@ fn routes(shared: &Shared, health: &HealthReporter) -> Routes {
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
     let health = HealthServer::new(HealthService::from_health_reporter(health.clone()));
-    Routes::new().with(agents).with(operators).with(health)
+    let reflection = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1()
+        .context("could not read the protocol's own descriptors")?;
+    Ok(Routes::new().with(agents).with(operators).with(health).with(reflection))
 }
 
 async fn set_health(health: &HealthReporter, status: ServingStatus) {
@@ -216,12 +301,4 @@ pub fn wall() -> Wall {
 pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
-}
-
-/// So that a reader finds all of it or nothing.
-fn write_whole(path: &Path, text: &str) -> io::Result<()> {
-    let mut fresh = path.as_os_str().to_owned();
-    fresh.push(".new");
-    fs::write(&fresh, text)?;
-    fs::rename(&fresh, path)
 }

@@ -15,8 +15,8 @@ use holdfast_proto::v1::agent_service_server::{AgentService, AgentServiceServer}
 use holdfast_proto::v1::connect_request::Message as Hears;
 use holdfast_proto::v1::connect_response::Message as Says;
 use holdfast_proto::v1::{
-    ConnectRequest, ConnectResponse, HeartbeatAnswer, LeaseAnswer, Position, RenewedLease, UploadLogRequest,
-    UploadLogResponse, Welcome,
+    ConnectRequest, ConnectResponse, FetchArchiveRequest, FetchArchiveResponse, HeartbeatAnswer, LeaseAnswer, Position,
+    RenewedLease, UploadLogRequest, UploadLogResponse, Welcome,
 };
 use tonic::{Request, Response, Status, Streaming};
 use uuid::Uuid;
@@ -117,6 +117,7 @@ type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 impl AgentService for Bare {
     type ConnectStream = Answers<ConnectResponse>;
     type UploadLogStream = Answers<UploadLogResponse>;
+    type FetchArchiveStream = Answers<FetchArchiveResponse>;
 
     async fn connect(
         &self,
@@ -131,6 +132,13 @@ impl AgentService for Bare {
         _: Request<Streaming<UploadLogRequest>>,
     ) -> Result<Response<Self::UploadLogStream>, Status> {
         Err(Status::unimplemented("there are no logs here"))
+    }
+
+    async fn fetch_archive(
+        &self,
+        _: Request<FetchArchiveRequest>,
+    ) -> Result<Response<Self::FetchArchiveStream>, Status> {
+        Err(Status::unimplemented("there are no archives here"))
     }
 }
 

@@ -14,6 +14,9 @@ pub fn command_target(name: &str, outlives: bool) -> String {
 name = "{name}"
 agents = {{ role = "shop" }}
 
+[reconcile]
+policy = "manual"
+
 [[resource]]
 name = "box"
 adapter = "command"
@@ -31,6 +34,9 @@ pub fn release_target(name: &str, root: &Path, reach: &str) -> String {
 name = "{name}"
 agents = {{ role = "shop" }}
 
+[reconcile]
+policy = "manual"
+
 [[resource]]
 name = "site"
 adapter = "release"
@@ -38,6 +44,13 @@ reach = "{reach}"
 with = {{ root = {root:?}, retain = 3 }}
 "#
     )
+}
+
+/// The same target, whose policy decides by itself after that patience.
+#[must_use]
+pub fn decided_by(policy: &str, patience: Duration, target: &str) -> String {
+    let millis = patience.as_millis();
+    target.replace("policy = \"manual\"", &format!("policy = \"{policy}\"\npatience = \"{millis}ms\""))
 }
 
 /// A deployment file in the making.

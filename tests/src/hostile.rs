@@ -13,10 +13,10 @@ use holdfast_proto::v1::connect_request::Message as Hears;
 use holdfast_proto::v1::connect_response::Message as Says;
 use holdfast_proto::v1::report::Body;
 use holdfast_proto::v1::{
-    Claim, CommandBody, CommandResource, ConnectRequest, ConnectResponse, Disposition, DispositionKind, Heartbeat,
-    HeartbeatAnswer, Hello, LeaseAnswer, Offer, OfferAnswer, PermitAnswer, PermitAnswerKind, PermitRequest, Position,
-    Reach, RenewedLease, Report, Resource, RetryClass, Step, StepEffect, UploadLogRequest, UploadLogResponse, Welcome,
-    resource, step,
+    Claim, CommandBody, CommandResource, ConnectRequest, ConnectResponse, Disposition, DispositionKind,
+    FetchArchiveRequest, FetchArchiveResponse, Heartbeat, HeartbeatAnswer, Hello, LeaseAnswer, Offer, OfferAnswer,
+    PermitAnswer, PermitAnswerKind, PermitRequest, Position, Reach, RenewedLease, Report, Resource, RetryClass, Step,
+    StepEffect, UploadLogRequest, UploadLogResponse, Welcome, resource, step,
 };
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -145,6 +145,7 @@ pub fn offer(claim: &Claim, ttl: Duration, steps: &[(&str, Vec<String>)]) -> Off
         resources: vec![Resource { name: "box".to_owned(), reach: Reach::Shared.into(), adapter: Some(adapter) }],
         carried: Vec::new(),
         cancel_grace: Some(prost_types::Duration { seconds: 1, nanos: 0 }),
+        goes_on: None,
     }
 }
 
@@ -285,6 +286,7 @@ struct Service(Arc<Shared>);
 #[tonic::async_trait]
 impl AgentService for Service {
     type ConnectStream = Answers<ConnectResponse>;
+    type FetchArchiveStream = Answers<FetchArchiveResponse>;
     type UploadLogStream = Answers<UploadLogResponse>;
 
     async fn connect(
@@ -313,5 +315,12 @@ impl AgentService for Service {
         _request: Request<Streaming<UploadLogRequest>>,
     ) -> Result<Response<Self::UploadLogStream>, Status> {
         Err(Status::unavailable("no logs are taken here"))
+    }
+
+    async fn fetch_archive(
+        &self,
+        _request: Request<FetchArchiveRequest>,
+    ) -> Result<Response<Self::FetchArchiveStream>, Status> {
+        Err(Status::unavailable("no archives are given here"))
     }
 }

@@ -20,8 +20,10 @@
 //! | [`machine`] | what the kernel says of processes and connections |
 //! | [`ledger`] | the command under test, and the oracle that reads what it wrote |
 //! | [`events`] | expected lists of events, compared with a readable difference |
+//! | [`https`] | a server of files over https that cuts its answers |
 //! | [`files`], [`site`] | target and deployment files; archives |
 //! | [`strace`] | what a process asked of the kernel: that syncs come before answers |
+//! | [`ops`] | health and metrics of a process |
 //! | [`wait`] | conditions with a bound; there are no bare sleeps |
 //! | [`folder`], [`process`] | temporary folders and processes that leave nothing behind |
 //!
@@ -36,8 +38,10 @@ pub mod files;
 pub mod fleet;
 pub mod folder;
 pub mod hostile;
+pub mod https;
 pub mod ledger;
 pub mod machine;
+pub mod ops;
 pub mod peer;
 pub mod process;
 pub mod reunion;

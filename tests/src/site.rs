@@ -28,12 +28,20 @@ pub fn index(version: &str) -> String {
 /// An archive that holds `index.html` and one more file of that version.
 #[must_use]
 pub fn archive(folder: &Folder, version: &str) -> Archive {
+    archive_with(folder, version, &[])
+}
+
+/// The same with one more file, `more`, of these bytes.
+#[must_use]
+pub fn archive_with(folder: &Folder, version: &str, more: &[u8]) -> Archive {
     let mut builder = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
-    for (name, content) in [("index.html", index(version)), ("css/site.css", "h1 { color: teal }\n".to_owned())] {
+    let (index, css) = (index(version), "h1 { color: teal }\n");
+    let files = [("index.html", index.as_bytes()), ("css/site.css", css.as_bytes()), ("more", more)];
+    for (name, content) in files.into_iter().filter(|(_, content)| !content.is_empty()) {
         let mut header = tar::Header::new_gnu();
         header.set_size(content.len() as u64);
         header.set_mode(0o644);
-        builder.append_data(&mut header, name, content.as_bytes()).expect("memory can be written");
+        builder.append_data(&mut header, name, content).expect("memory can be written");
     }
     let bytes = builder.into_inner().and_then(GzEncoder::finish).expect("memory can be written");
     let path = folder.join(&format!("site-{version}.tar.gz"));

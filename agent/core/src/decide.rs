@@ -2,6 +2,7 @@
 //!
 //! | phase | input | then |
 //! | --- | --- | --- |
+//! | ready | lease live, every step was carried over | attempt succeeded |
 //! | ready | lease live, step has no effect | `Starting`, launch |
 //! | ready | lease live, step puts an archive in place | examine the archive |
 //! | ready | the archive is refused | the step failed and nothing of it began; attempt failed |
@@ -154,7 +155,7 @@ pub fn decide(work: &mut Work, now: Boot, input: Input) -> Vec<Action> {
 /// Starts what may start, stops what may not go on.
 fn go_on(work: &mut Work, now: Boot) -> Vec<Action> {
     let lives = work.lease_lives(now);
-    let Some(step) = work.step().map(|step| step.name.clone()) else { return Vec::new() };
+    let Some(step) = work.step().map(|step| step.name.clone()) else { return nothing_left(work, lives) };
     match work.phase {
         Phase::Ready if lives && !work.mutates() => launch(work, step),
         Phase::Ready if lives && work.is_unexamined() => examine(work, step),
@@ -163,6 +164,11 @@ fn go_on(work: &mut Work, now: Boot) -> Vec<Action> {
         Phase::Starting | Phase::Running if !lives && !work.mutates() => vec![Action::Stop(step)],
         Phase::Ready | Phase::Asked { .. } | Phase::Starting | Phase::Running | Phase::Over => Vec::new(),
     }
+}
+
+/// Every step was applied in earlier attempts: nothing is to be begun, and that is said.
+fn nothing_left(work: &mut Work, lives: bool) -> Vec<Action> {
+    if work.phase == Phase::Ready && lives { end(work, AttemptEnd::Succeeded) } else { Vec::new() }
 }
 
 fn launch(work: &mut Work, step: StepName) -> Vec<Action> {
@@ -231,7 +237,9 @@ fn renewed(work: &mut Work, now: Boot, until: Boot) -> Vec<Action> {
 
 fn superseded(work: &mut Work) -> Vec<Action> {
     work.lease = LeaseCount::Superseded;
-    let Some(step) = work.step().map(|step| step.name.clone()) else { return Vec::new() };
+    let Some(step) = work.step().map(|step| step.name.clone()) else {
+        return if work.phase == Phase::Ready { over(work, Vec::new()) } else { Vec::new() };
+    };
     match work.phase {
         Phase::Ready => over(work, Vec::new()),
         Phase::Asked { .. } => vec![Action::Tombstone(step)],

@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | [`work`] | what the agent knows of one attempt, and its table of phases |
 //! | [`offer`] | whether an offered attempt is taken |
+//! | [`readmit`] | how an attempt goes on with a process that an earlier one began |
 //! | [`decide`] | what follows for one attempt from one input |
 //! | [`outcome`] | how the end of a step is told, from its exit and a look at its resource |
 
@@ -18,6 +19,7 @@ pub mod bugs;
 pub mod decide;
 pub mod offer;
 pub mod outcome;
+pub mod readmit;
 pub mod work;
 
 pub use decide::{Action, Input, decide};

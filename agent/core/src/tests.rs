@@ -57,6 +57,7 @@ fn work(steps: Vec<StepSpec>) -> Work {
         resources: Vec::new(),
         carried: BTreeSet::new(),
         grace: Millis(1_000),
+        goes_on: None,
     };
     Work::taken(assignment, LIVE, Some(session(1)))
 }
@@ -323,4 +324,67 @@ mod bugs {
     fn gone_is_failed_is_caught() {
         caught(Bug::GoneIsFailed, unknown_end_says_nothing_about_the_attempt);
     }
+}
+
+#[test]
+fn an_attempt_of_which_every_step_is_carried_over_succeeds_under_its_lease() {
+    let carried = |lease| {
+        let mut work = mutating();
+        work.assignment.carried.insert(name("switch"));
+        Work::taken(work.assignment, lease, Some(session(1)))
+    };
+    let succeeded = [Action::Report(ReportBody::AttemptEnded { end: AttemptEnd::Succeeded }), Action::Journal];
+    let mut work = carried(LIVE);
+    assert_eq!(decide(&mut work, NOW, Input::Tick), succeeded);
+    assert_eq!(decide(&mut work, NOW, Input::Tick), [], "it is said once");
+    // After a restart the lease counts from its first renewal.
+    let mut work = carried(LeaseCount::NotLive);
+    assert_eq!(decide(&mut work, NOW, Input::Tick), []);
+    assert_eq!(decide(&mut work, NOW, Input::Renewed { until: LATER }), succeeded);
+    let mut work = carried(LIVE);
+    assert_eq!(decide(&mut work, LATER, Input::Tick), [], "its lease is over");
+    assert_eq!(decide(&mut work, LATER, Input::Superseded), [Action::Journal]);
+    assert_eq!(work.phase, Phase::Over);
+}
+
+fn goes_on(steps: Vec<StepSpec>) -> Assignment {
+    let goes_on = crate::work::GoesOn { attempts: vec![AttemptId(Uuid::from_u128(1))], step: name("switch") };
+    Assignment { claim: claim(2, 2), goes_on: Some(goes_on), ..work(steps).assignment }
+}
+
+fn readmitted(held: Option<&Work>, told: &[ReportBody], steps: Vec<StepSpec>) -> Option<(Work, Vec<Action>)> {
+    crate::readmit::readmit(goes_on(steps), held, told, LIVE, session(2), NOW)
+}
+
+#[test]
+fn a_running_process_goes_on_under_the_new_claim_and_is_not_started_again() {
+    let mut held = running();
+    let _superseded = decide(&mut held, LATER, Input::Superseded);
+    let (mut work, actions) = readmitted(Some(&held), &[], vec![step("switch", StepEffect::Mutates)]).unwrap();
+    assert_eq!(actions, [Action::Journal]);
+    assert_eq!(work.assignment.folder(), AttemptId(Uuid::from_u128(1)), "its records stay where they are");
+    assert!(work.wants_lease());
+    let ended = decide(&mut work, NOW, ended_as(StepEnd::Applied));
+    assert!(reports(&ended).contains(&&ReportBody::AttemptEnded { end: AttemptEnd::Succeeded }));
+}
+
+#[test]
+fn an_end_that_was_told_under_the_old_claim_is_told_again_under_the_new_one_and_the_next_step_follows() {
+    let steps = || vec![step("switch", StepEffect::Mutates), step("restart", StepEffect::Mutates)];
+    let told = ReportBody::StepEnded {
+        step: name("switch"),
+        end: StepEnd::Applied,
+        exit: None,
+        observed: None,
+        detail: "done".to_owned(),
+    };
+    let (work, actions) = readmitted(None, std::slice::from_ref(&told), steps()).unwrap();
+    assert_eq!(reports(&actions), [&told]);
+    assert!(actions.contains(&Action::AskPermit(name("restart"))), "{actions:?}");
+    assert_eq!(work.step().map(|step| step.name.clone()), Some(name("restart")));
+}
+
+#[test]
+fn a_journal_that_holds_nothing_of_it_says_nothing_of_it() {
+    assert_eq!(readmitted(None, &[ReportBody::CancelReceived], vec![step("switch", StepEffect::Mutates)]), None);
 }

@@ -11,7 +11,7 @@
 use std::collections::BTreeSet;
 
 use holdfast_common::claim::Claim;
-use holdfast_common::id::{SessionId, StepName, TargetName};
+use holdfast_common::id::{AttemptId, SessionId, StepName, TargetName};
 use holdfast_common::spec::{PlanDigest, ResourceSpec, StepBody, StepEffect, StepSpec};
 use holdfast_common::time::Millis;
 use serde::{Deserialize, Serialize};
@@ -35,6 +35,28 @@ pub struct Assignment {
     pub carried: BTreeSet<StepName>,
     /// From SIGTERM to SIGKILL.
     pub grace: Millis,
+    /// The process that it goes on with, where a decision readmitted one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goes_on: Option<GoesOn>,
+}
+
+impl Assignment {
+    /// The attempt whose folder holds the records of its steps: its own, or that of the first attempt whose process it goes on
+    /// with.
+    #[must_use]
+    pub fn folder(&self) -> AttemptId {
+        let first = self.goes_on.as_ref().and_then(|goes_on| goes_on.attempts.last());
+        first.copied().unwrap_or(self.claim.attempt)
+    }
+}
+
+/// A process that an earlier attempt of this journal began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GoesOn {
+    /// The attempts that it may have been claimed under, the newest first. Never empty.
+    pub attempts: Vec<AttemptId>,
+    /// The step that is open.
+    pub step: StepName,
 }
 
 /// Milliseconds of CLOCK_BOOTTIME, which goes on in suspend.

@@ -162,9 +162,12 @@ pub enum Why {
     /// It ends in the middle, or goes on after its end.
     #[error("{0}")]
     Framing(&'static str),
-    /// Not gzip, or damaged.
-    #[error("not valid gzip: {0}")]
-    Gzip(String),
+    /// By its first bytes none of the formats.
+    #[error("it is neither a tar file nor one packed by gzip or zstd")]
+    Format,
+    /// Its compression is damaged, or asks for more memory than is allowed.
+    #[error("it can't be decompressed: {0}")]
+    Packing(String),
     /// Two readers see two archives.
     #[error("two readers understand it differently: {0}")]
     Disagreement(String),

@@ -1,4 +1,4 @@
-//! Release archives: gzipped tar files, read with distrust.
+//! Release archives: tar files, plain or packed by gzip or zstd, read with distrust. The first bytes tell which.
 //!
 //! 1. The digest of the whole file is compared first.
 //! 2. Every entry is validated before anything touches the disk: an own walk over the headers applies every rule and
@@ -14,6 +14,7 @@ mod entry;
 mod error;
 mod header;
 mod limits;
+mod packing;
 mod second;
 mod unpack;
 mod walk;
@@ -25,19 +26,20 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use flate2::bufread::GzDecoder;
 use holdfast_common::spec::hex;
 use sha2::{Digest, Sha256};
 
 pub use entry::{Entry, Kind};
 pub use error::{Error, Why};
 pub use limits::Limits;
+use packing::{Packing, Unpacked};
 
 /// An archive whose digest is right and whose every entry was validated. Nothing was unpacked.
 #[derive(Debug)]
 pub struct Archive {
     path: PathBuf,
     file: File,
+    packing: Packing,
     sha256: String,
     limits: Limits,
     entries: Vec<Entry>,
@@ -57,9 +59,10 @@ impl Archive {
         }
         compare(&digest_of(&mut file).map_err(read)?, sha256)?;
         let limits = limits.for_packed(metadata.len());
-        let entries = walk::walk(&mut unzip(&mut file).map_err(read)?, limits)?;
-        second::agree(unzip(&mut file).map_err(read)?, &entries)?;
-        Ok(Self { path: path.to_owned(), file, sha256: sha256.to_owned(), limits, entries })
+        let packing = Packing::of(&start_of(&mut file).map_err(read)?).map_err(Error::Whole)?;
+        let entries = walk::walk(&mut open(&mut file, packing).map_err(read)?, limits)?;
+        second::agree(open(&mut file, packing).map_err(read)?, &entries)?;
+        Ok(Self { path: path.to_owned(), file, packing, sha256: sha256.to_owned(), limits, entries })
     }
 
     /// What it holds, in file order.
@@ -74,8 +77,8 @@ impl Archive {
         let read = |source| Error::Read { path: self.path.clone(), source };
         self.file.seek(SeekFrom::Start(0)).map_err(read)?;
         let mut hashed = Hashed { inner: io::BufReader::new(&mut self.file), digest: Sha256::new() };
-        let zipped = GzDecoder::new(io::BufReader::new(&mut hashed));
-        unpack::unpack(zipped, &self.entries, parent, name)?;
+        let unpacked = self.packing.open(io::BufReader::new(&mut hashed)).map_err(read)?;
+        unpack::unpack(unpacked, &self.entries, parent, name)?;
         io::copy(&mut hashed, &mut io::sink()).map_err(read)?;
         compare(&hex(&hashed.digest.finalize()), &self.sha256)?;
         unpack::sync(&self.entries, parent, name)
@@ -102,9 +105,16 @@ fn digest_of(file: &mut File) -> io::Result<String> {
     Ok(hex(&digest.finalize()))
 }
 
-fn unzip(file: &mut File) -> io::Result<GzDecoder<io::BufReader<&mut File>>> {
+fn start_of(file: &mut File) -> io::Result<Vec<u8>> {
     file.seek(SeekFrom::Start(0))?;
-    Ok(GzDecoder::new(io::BufReader::new(file)))
+    let mut start = Vec::new();
+    file.take(header::BLOCK as u64).read_to_end(&mut start)?;
+    Ok(start)
+}
+
+fn open(file: &mut File, packing: Packing) -> io::Result<Unpacked<io::BufReader<&mut File>>> {
+    file.seek(SeekFrom::Start(0))?;
+    packing.open(io::BufReader::new(file))
 }
 
 /// Passes bytes on and digests them.

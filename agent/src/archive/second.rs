@@ -9,9 +9,9 @@ use super::error::{Error, Why};
 use super::limits::Limits;
 
 /// Reads the archive again and compares it with what was seen.
-pub(super) fn agree(zipped: impl Read, seen: &[Entry]) -> Result<(), Error> {
+pub(super) fn agree(unpacked: impl Read, seen: &[Entry]) -> Result<(), Error> {
     let mut seen = seen.iter();
-    let mut archive = tar::Archive::new(zipped);
+    let mut archive = tar::Archive::new(unpacked);
     for entry in archive.entries().map_err(differs)? {
         let entry = entry.map_err(differs)?;
         if entry.header().entry_type() == EntryType::XGlobalHeader {

@@ -1,6 +1,6 @@
 use super::header::BLOCK;
 use super::*;
-use craft::{FILE, Folder, Raw, dir, extended, file, gz, of_kind, tar};
+use craft::{FILE, Folder, PACKERS, Raw, dir, extended, file, gz, of_kind, tar, zst};
 
 mod craft;
 
@@ -11,8 +11,22 @@ fn check_bytes(zipped: &[u8], limits: Limits) -> Result<Archive, Error> {
     Archive::check(&path, &hex(&Sha256::digest(zipped)), limits)
 }
 
+/// However it is packed, the same comes of it.
 fn check(parts: &[Vec<u8>]) -> Result<Archive, Error> {
-    check_bytes(&gz(&tar(parts)), Limits::default())
+    let tar = tar(parts);
+    let checked = check_bytes(&gz(&tar), Limits::default());
+    let told = told(&checked);
+    for (packer, pack) in PACKERS {
+        assert_eq!(self::told(&check_bytes(&pack(&tar), Limits::default())), told, "{packer}");
+    }
+    checked
+}
+
+fn told(checked: &Result<Archive, Error>) -> String {
+    match checked {
+        Ok(archive) => format!("{:?}", archive.entries()),
+        Err(error) => error.to_string(),
+    }
 }
 
 /// The rule that refused the archive, and the entry's name where one was named.
@@ -35,11 +49,17 @@ fn a_plain_archive_unpacks_whole_with_plain_modes() {
         file("short"),
         dir("empty"),
     ];
-    let zipped = gz(&tar(&parts));
+    for (packer, pack) in PACKERS {
+        unpacks_whole(&pack(&tar(&parts)), packer);
+    }
+}
+
+fn unpacks_whole(packed: &[u8], packer: &str) {
     let folder = Folder::new();
-    let path = folder.0.join("archive.tar.gz");
-    std::fs::write(&path, &zipped).unwrap();
-    let mut archive = Archive::check(&path, &hex(&Sha256::digest(&zipped)), Limits::default()).unwrap();
+    // Its name says nothing.
+    let path = folder.0.join("archive");
+    std::fs::write(&path, packed).unwrap();
+    let mut archive = Archive::check(&path, &hex(&Sha256::digest(packed)), Limits::default()).expect(packer);
     let parent = File::open(&folder.0).unwrap();
     archive.unpack(&parent, "out").unwrap();
     let read = |name: &str| std::fs::read(folder.0.join("out").join(name)).unwrap();
@@ -162,43 +182,82 @@ fn headers_that_two_readers_could_read_in_two_ways_are_refused() {
 #[test]
 fn a_cut_archive_or_one_that_goes_on_is_refused() {
     let whole = tar(&[file("a"), file("b")]);
-    for end in [10, BLOCK + 5, 3 * BLOCK, whole.len() - BLOCK] {
-        let result = check_bytes(&gz(&whole[..end]), Limits::default());
-        assert!(matches!(refused(result).1, Why::Framing(_)), "{end}");
+    for (packer, pack) in PACKERS {
+        for end in [BLOCK + 5, 3 * BLOCK, whole.len() - BLOCK] {
+            let result = check_bytes(&pack(&whole[..end]), Limits::default());
+            assert!(matches!(refused(result).1, Why::Framing(_)), "{packer} {end}");
+        }
+        let after = [whole.clone(), file("c")].concat();
+        assert!(matches!(refused(check_bytes(&pack(&after), Limits::default())).1, Why::Framing(_)), "{packer}");
+        let two = [pack(&whole), pack(&whole)].concat();
+        assert!(matches!(refused(check_bytes(&two, Limits::default())).1, Why::Framing(_)), "{packer}");
+        let trailing = [pack(&whole), b"x".to_vec()].concat();
+        assert!(matches!(refused(check_bytes(&trailing, Limits::default())).1, Why::Framing(_)), "{packer}");
+        let packed = pack(&whole);
+        let cut = check_bytes(&packed[..packed.len() - 600.min(packed.len() / 2)], Limits::default());
+        assert!(matches!(refused(cut).1, Why::Framing(_)), "{packer}");
     }
-    let after = [whole.clone(), file("c")].concat();
-    assert!(matches!(refused(check_bytes(&gz(&after), Limits::default())).1, Why::Framing(_)));
-    let two_members = [gz(&whole), gz(&whole)].concat();
-    assert!(matches!(refused(check_bytes(&two_members, Limits::default())).1, Why::Framing(_)));
-    let trailing = [gz(&whole), b"x".to_vec()].concat();
-    assert!(matches!(refused(check_bytes(&trailing, Limits::default())).1, Why::Framing(_)));
     let hole = [file("a"), vec![0; BLOCK], file("b")];
     assert!(matches!(refused(check(&hole)).1, Why::Framing(_)));
-    assert!(matches!(refused(check_bytes(b"no gzip at all", Limits::default())).1, Why::Gzip(_)));
     let mut flipped = gz(&whole);
     let at = flipped.len() - 6;
     flipped[at] ^= 1;
-    assert!(matches!(refused(check_bytes(&flipped, Limits::default())).1, Why::Gzip(_)));
+    assert!(matches!(refused(check_bytes(&flipped, Limits::default())).1, Why::Packing(_)));
+    let mut flipped = zst(&whole);
+    flipped[8] ^= 0xff;
+    assert!(matches!(refused(check_bytes(&flipped, Limits::default())).1, Why::Packing(_) | Why::Framing(_)));
+}
+
+#[test]
+fn what_is_no_archive_by_its_first_bytes_is_refused_whatever_its_name() {
+    let zip = [b"PK\x03\x04".to_vec(), vec![0; 600]].concat();
+    let xz = [b"\xfd7zXZ\0".to_vec(), vec![0; 600]].concat();
+    for bytes in [b"no archive at all".to_vec(), Vec::new(), vec![0; 2 * BLOCK], zip, xz, vec![b'u'; 300]] {
+        assert_eq!(refused(check_bytes(&bytes, Limits::default())).1, Why::Format);
+    }
+    // Packed twice it is no tar file inside.
+    let twice = gz(&gz(&tar(&[file("a")])));
+    assert!(matches!(refused(check_bytes(&twice, Limits::default())).1, Why::Framing(_) | Why::Header(_)));
+}
+
+#[test]
+fn a_zstd_frame_that_wants_too_much_memory_is_refused() {
+    let packed = |window: u32| {
+        let mut encoder = zstd::stream::Encoder::new(Vec::new(), 1).unwrap();
+        encoder.long_distance_matching(true).unwrap();
+        encoder.window_log(window).unwrap();
+        std::io::Write::write_all(&mut encoder, &tar(&[file("a")])).unwrap();
+        encoder.finish().unwrap()
+    };
+    assert!(check_bytes(&packed(27), Limits::default()).is_ok());
+    let (_, why) = refused(check_bytes(&packed(28), Limits::default()));
+    assert!(matches!(&why, Why::Packing(text) if text.contains("memory")), "{why}");
 }
 
 #[test]
 fn bombs_are_refused_by_count_size_ratio_depth_and_length() {
+    for pack in [gz, zst] {
+        bombs_are_refused_when_packed_by(pack);
+    }
+}
+
+fn bombs_are_refused_when_packed_by(pack: fn(&[u8]) -> Vec<u8>) {
     let few = Limits { entries: 3, ..Limits::default() };
     let many: Vec<Vec<u8>> = (0..4).map(|n| file(&format!("f{n}"))).collect();
-    assert_eq!(refused(check_bytes(&gz(&tar(&many)), few)).1, Why::Entries { limit: 3 });
+    assert_eq!(refused(check_bytes(&pack(&tar(&many)), few)).1, Why::Entries { limit: 3 });
     let headers: Vec<Vec<u8>> = (0..4).map(|_| extended(b'g', &["comment=x"])).collect();
-    assert_eq!(refused(check_bytes(&gz(&tar(&headers)), few)).1, Why::Entries { limit: 3 });
+    assert_eq!(refused(check_bytes(&pack(&tar(&headers)), few)).1, Why::Entries { limit: 3 });
 
     let huge = Raw { size: Some(1 << 32), ..FILE }.bytes();
-    assert!(matches!(refused(check(&[huge])).1, Why::TotalBytes { .. }));
+    assert!(matches!(refused(check_bytes(&pack(&tar(&[huge])), Limits::default())).1, Why::TotalBytes { .. }));
     let small = Limits { file_bytes: 4, ..Limits::default() };
-    assert_eq!(refused(check_bytes(&gz(&tar(&[file("a")])), small)).1, Why::FileBytes { bytes: 5, limit: 4 });
+    assert_eq!(refused(check_bytes(&pack(&tar(&[file("a")])), small)).1, Why::FileBytes { bytes: 5, limit: 4 });
 
     let zeros = Raw { content: &vec![0; 20 << 20], ..FILE }.bytes();
-    assert!(matches!(refused(check(&[zeros])).1, Why::TotalBytes { .. }));
+    assert!(matches!(refused(check_bytes(&pack(&tar(&[zeros])), Limits::default())).1, Why::TotalBytes { .. }));
     let mut padded = tar(&[file("a")]);
     padded.resize(20 << 20, 0);
-    assert!(matches!(refused(check_bytes(&gz(&padded), Limits::default())).1, Why::TotalBytes { .. }));
+    assert!(matches!(refused(check_bytes(&pack(&padded), Limits::default())).1, Why::TotalBytes { .. }));
 
     let deep = extended(b'x', &[&format!("path={}x", "d/".repeat(32))]);
     assert_eq!(refused(check(&[deep, file("a")])).1, Why::Depth { limit: 32 });
@@ -208,7 +267,7 @@ fn bombs_are_refused_by_count_size_ratio_depth_and_length() {
     assert_eq!(refused(check(&[path, file("a")])).1, Why::PathLength { limit: 1024 });
 
     let packed = Limits { packed_bytes: 10, ..Limits::default() };
-    assert!(matches!(check_bytes(&gz(&tar(&[file("a")])), packed), Err(Error::Packed { .. })));
+    assert!(matches!(check_bytes(&pack(&tar(&[file("a")])), packed), Err(Error::Packed { .. })));
 }
 
 #[test]
@@ -242,9 +301,11 @@ proptest::proptest! {
         let mut bytes = tar(&[dir("d"), file("d/a"), extended(b'x', &["path=p"]), file("b")]);
         let at = at % bytes.len();
         bytes[at] = byte;
-        if let Ok(archive) = check_bytes(&gz(&bytes), Limits::default()) {
-            for entry in archive.entries() {
-                proptest::prop_assert!(!entry.path.starts_with('/') && !entry.path.split('/').any(|part| part == ".."));
+        for (_, pack) in PACKERS {
+            if let Ok(archive) = check_bytes(&pack(&bytes), Limits::default()) {
+                for entry in archive.entries() {
+                    proptest::prop_assert!(!entry.path.starts_with('/') && !entry.path.split('/').any(|part| part == ".."));
+                }
             }
         }
     }

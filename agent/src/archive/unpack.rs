@@ -17,11 +17,11 @@ const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::
 const NEW_FILE: OFlags =
     OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-pub(super) fn unpack(zipped: impl Read, expected: &[Entry], parent: &File, name: &str) -> Result<(), Error> {
+pub(super) fn unpack(unpacked: impl Read, expected: &[Entry], parent: &File, name: &str) -> Result<(), Error> {
     let failed = |what: &str, source: io::Error| Error::Unpack { name: what.to_owned(), source };
     let root = make_dir(parent, name).map_err(|source| failed(name, source))?;
     let mut expected = expected.iter();
-    let mut archive = tar::Archive::new(zipped);
+    let mut archive = tar::Archive::new(unpacked);
     for entry in archive.entries().map_err(|source| failed(name, source))? {
         let mut entry = entry.map_err(|source| failed(name, source))?;
         if entry.header().entry_type() == tar::EntryType::XGlobalHeader {

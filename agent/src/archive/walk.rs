@@ -2,35 +2,33 @@
 
 use std::io::{self, BufRead, Read};
 
-use flate2::bufread::GzDecoder;
-
 use super::entry::{Entry, Kind, Tree, plain_path};
 use super::error::{Error, Why};
 use super::header::{Announced, BLOCK, Extended, Header};
 use super::limits::Limits;
+use super::packing::Unpacked;
 
 /// Longest extended header or long name that is read.
 const EXTENDED_BYTES: u64 = 64 * 1024;
 const CUT: Why = Why::Framing("it ends in the middle");
 
 /// Reads the whole archive to its last byte.
-pub(super) fn walk<R: BufRead>(zipped: &mut GzDecoder<R>, limits: Limits) -> Result<Vec<Entry>, Error> {
-    let mut walk = Walk { input: zipped, limits, left: limits.total_bytes, index: 0, tree: Tree::default() };
+pub(super) fn walk<R: BufRead>(unpacked: &mut Unpacked<R>, limits: Limits) -> Result<Vec<Entry>, Error> {
+    let mut walk = Walk { input: unpacked, limits, left: limits.total_bytes, index: 0, tree: Tree::default() };
     let mut entries = Vec::new();
     while let Some(found) = walk.next()? {
         entries.extend(found);
     }
     walk.rest_is_zero()?;
-    let inner = zipped.get_mut();
-    match inner.fill_buf() {
-        Ok([]) => Ok(entries),
-        Ok(_) => Err(Error::Whole(Why::Framing("bytes follow its end, or it has several gzip members"))),
-        Err(error) => Err(Error::Whole(Why::Gzip(error.to_string()))),
+    match unpacked.is_followed() {
+        Ok(false) => Ok(entries),
+        Ok(true) => Err(Error::Whole(Why::Framing("bytes follow its end, or it was packed in several parts"))),
+        Err(error) => Err(Error::Whole(Why::Packing(error.to_string()))),
     }
 }
 
-struct Walk<'a, R> {
-    input: &'a mut GzDecoder<R>,
+struct Walk<'a, R: BufRead> {
+    input: &'a mut Unpacked<R>,
     limits: Limits,
     /// Bytes that may still be unpacked.
     left: u64,
@@ -208,5 +206,5 @@ fn padded(size: u64) -> u64 {
 }
 
 fn reading(error: io::Error) -> Why {
-    if error.kind() == io::ErrorKind::UnexpectedEof { CUT } else { Why::Gzip(error.to_string()) }
+    if error.kind() == io::ErrorKind::UnexpectedEof { CUT } else { Why::Packing(error.to_string()) }
 }

@@ -7,12 +7,15 @@ use holdfast_agent_core::work::{Boot, LeaseCount};
 use holdfast_common::claim::Claim;
 use holdfast_common::fence::Fence;
 use holdfast_common::id::{AttemptId, EvidenceId, StepName, TargetName};
+use holdfast_common::outcome::Exit;
 use holdfast_common::report::{DeclineReason, Report, ReportBody, ReportSequence};
+use holdfast_common::spec::StepBody;
 use holdfast_common::text::bounded;
 use holdfast_proto::convert::{WireEnum as _, claim_to_wire, reading_to_wire, report_to_wire};
 use holdfast_proto::v1::{self, ConnectRequest, connect_request};
 
 use super::{Clock, Driver, Finding, Hands, is_settled};
+use crate::adapters::release;
 use crate::bugs::{self, Bug};
 use crate::crash::{self, CrashPoint};
 use crate::journal::Entry;
@@ -25,6 +28,8 @@ pub(super) struct Batch {
     pub(super) dirty: BTreeSet<AttemptId>,
     /// Fences that rose.
     pub(super) fences: BTreeMap<TargetName, Fence>,
+    /// Attempts whose process goes on under another claim.
+    pub(super) replaced: BTreeSet<AttemptId>,
     /// A session began: its token and position are to be kept.
     pub(super) welcomed: bool,
     /// A session began: everything unanswered is to be said again.
@@ -129,7 +134,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         }
         entries.extend(batch.fences.iter().map(|(target, fence)| Entry::Fence(target, *fence)));
         entries.extend(batch.reports.iter().map(|(claim, body)| Entry::Report(*claim, body.clone())));
-        entries.extend(forgotten.iter().map(|attempt| Entry::Forget(*attempt)));
+        entries.extend(batch.replaced.iter().chain(&forgotten).map(|attempt| Entry::Forget(*attempt)));
         if let (true, Some(position)) = (batch.welcomed, self.position) {
             entries.push(Entry::Welcomed(&self.token, position));
         }
@@ -137,11 +142,41 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         if !batch.is_durable_work() && forgotten.is_empty() {
             return Vec::new();
         }
+        let begun = std::time::Instant::now();
         let reports = self.journal.commit(self.clock.wall(), &entries);
+        self.metrics.committed(begun.elapsed());
+        reports.iter().for_each(|(claim, report)| self.count(*claim, report));
         for attempt in forgotten {
             self.works.remove(&attempt);
         }
         reports
+    }
+
+    /// Counts and logs what is in the journal now.
+    fn count(&self, claim: Claim, report: &Report) {
+        let Claim { deployment, attempt, fence } = claim;
+        let work = self.works.get(&attempt);
+        let target = work.map(|work| tracing::field::display(&work.assignment.target));
+        match &report.body {
+            ReportBody::StepStarted { step } => {
+                tracing::info!(target, %deployment, %attempt, %fence, %step, "step started");
+            }
+            ReportBody::StepEnded { step, end, exit, .. } => {
+                tracing::info!(target, %deployment, %attempt, %fence, %step, ?end, ?exit, "step ended");
+                self.metrics.step_ended(*end);
+                let found = work.and_then(|work| work.assignment.steps.iter().find(|found| &found.name == step));
+                let release = found.is_some_and(|step| matches!(step.body, StepBody::Release { .. }));
+                if release && *exit == Some(Exit::Exited(release::REFUSED_FENCE.into())) {
+                    self.metrics.refused_by_resource();
+                }
+            }
+            ReportBody::AttemptEnded { end } => {
+                tracing::info!(target, %deployment, %attempt, %fence, ?end, "attempt ended");
+            }
+            ReportBody::CancelReceived | ReportBody::CancelActed { .. } => {
+                tracing::debug!(target, %deployment, %attempt, %fence, kind = ?report.body, "reported");
+            }
+        }
     }
 
     fn settle_answers(&mut self, batch: &Batch) -> Vec<AttemptId> {

@@ -10,11 +10,13 @@
 //! this thread does: an agent whose work loop is dead is not healthy.
 
 mod batch;
+mod goes_on;
 mod hello;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
@@ -29,6 +31,7 @@ use holdfast_common::outcome::{Exit, Reading, StepEnd};
 use holdfast_common::report::{DeclineReason, PermitDenial, ReportSequence};
 use holdfast_common::spec::StepSpec;
 use holdfast_common::time::{Millis, Wall};
+use holdfast_net::ops::Pulse;
 use holdfast_proto::v1::{ConnectRequest, Hello};
 use tokio::sync::{mpsc, oneshot};
 
@@ -36,6 +39,7 @@ use crate::bugs::{self, Bug};
 use crate::config::Config;
 use crate::crash::{self, CrashPoint};
 use crate::journal::{Error, Journal, Position};
+use crate::metrics::Metrics;
 use crate::session::{FromCoordinator, Hurry, Inquiry, Welcome};
 use batch::Batch;
 
@@ -56,7 +60,7 @@ pub enum Event {
     Stop,
 }
 
-/// What the hands did or saw.
+/// What the hands did or saw. An attempt here is the one whose folder holds the records.
 #[derive(Debug)]
 pub enum HandEvent {
     /// A step's archive was looked at: why it is refused, where it is.
@@ -137,6 +141,9 @@ struct Live {
     sent: BTreeMap<u64, Boot>,
 }
 
+/// Events that one commit of the journal covers at most.
+const BATCH: usize = 256;
+
 /// The agent's decisions and their consequences.
 pub struct Driver<H, C> {
     journal: Journal,
@@ -152,6 +159,8 @@ pub struct Driver<H, C> {
     token: String,
     position: Option<Position>,
     session: Option<Live>,
+    metrics: Arc<Metrics>,
+    pulse: Pulse,
 }
 
 impl<H: Hands, C: Clock> Driver<H, C> {
@@ -169,6 +178,8 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             token,
             position,
             session: None,
+            metrics: Arc::default(),
+            pulse: Pulse::new(),
             journal,
         };
         for (claim, _) in driver.journal.unanswered()? {
@@ -176,6 +187,13 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         }
         driver.take_up()?;
         Ok(driver)
+    }
+
+    /// Measures into these instead of its own.
+    #[must_use]
+    pub fn measured(mut self, metrics: Arc<Metrics>, pulse: Pulse) -> Self {
+        (self.metrics, self.pulse) = (metrics, pulse);
+        self
     }
 
     fn take_up(&mut self) -> Result<(), Error> {
@@ -198,12 +216,18 @@ impl<H: Hands, C: Clock> Driver<H, C> {
     /// Runs until told to stop.
     pub fn run(mut self, events: &Receiver<Event>) {
         loop {
-            let first = match events.recv_timeout(self.patience()) {
+            self.pulse.rests();
+            let waited = match self.patience() {
+                Some(span) => events.recv_timeout(span),
+                None => events.recv().map_err(RecvTimeoutError::from),
+            };
+            let first = match waited {
                 Ok(event) => Some(event),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return,
             };
-            let batch = first.into_iter().chain(events.try_iter()).take(64).collect::<Vec<_>>();
+            self.pulse.works();
+            let batch = first.into_iter().chain(events.try_iter()).take(BATCH).collect::<Vec<_>>();
             let stop = batch.iter().any(|event| matches!(event, Event::Stop));
             self.step(batch);
             if stop {
@@ -212,13 +236,14 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         }
     }
 
-    fn patience(&self) -> Duration {
-        const IDLE: Duration = Duration::from_millis(250);
+    /// How long nothing is to be done unless something happens; `None` for ever. While there is work it is looked at in
+    /// short turns: leases are counted on a clock that goes on in suspend, which the wait does not.
+    fn patience(&self) -> Option<Duration> {
+        const WITH_WORK: Duration = Duration::from_millis(250);
         let now = self.clock.boot();
-        match &self.session {
-            Some(live) => Duration::from_millis(live.next_heartbeat.0.saturating_sub(now.0)).min(IDLE),
-            None => IDLE,
-        }
+        let heartbeat = self.session.as_ref().map(|live| live.next_heartbeat.0.saturating_sub(now.0));
+        let work = self.works.values().any(|work| work.phase != Phase::Over).then_some(WITH_WORK);
+        heartbeat.map(Duration::from_millis).into_iter().chain(work).min()
     }
 
     /// Decides a batch of events, makes it durable, then says and does what follows. A plain function: a simulator calls it
@@ -230,6 +255,8 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         }
         self.tick(&mut batch);
         self.settle(batch);
+        let outbox = self.unsaid.values().sum();
+        self.metrics.stands(self.session.is_some(), outbox, self.works.values());
     }
 
     fn event(&mut self, event: Event, batch: &mut Batch) {
@@ -241,7 +268,10 @@ impl<H: Hands, C: Clock> Driver<H, C> {
                 let hurry = if self.works.is_empty() { Hurry::Idle } else { Hurry::HoldsWork };
                 let _nobody_waits = reply.send(hurry);
             }
-            Event::Message(session, message) if self.is_live(session) => self.message(session, message, batch),
+            Event::Message(session, message) if self.is_live(session) => {
+                self.metrics.heard();
+                self.message(session, message, batch);
+            }
             Event::Message(..) | Event::Stop => {}
             Event::Hand(event) => self.hand(event, batch),
         }
@@ -262,6 +292,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         self.token = welcome.token;
         self.position = Some(position);
         batch.welcomed = true;
+        self.metrics.session_began();
         self.session = Some(Live {
             id: welcome.session,
             outgoing,
@@ -296,12 +327,14 @@ impl<H: Hands, C: Clock> Driver<H, C> {
                 batch.answered.push(sequence);
             }
             FromCoordinator::Cancel { claim, reason } if self.holds(claim) => {
-                tracing::info!(attempt = %claim.attempt, reason, "asked to stop");
+                let Claim { deployment, attempt, fence } = claim;
+                tracing::info!(%deployment, %attempt, %fence, reason, "asked to stop");
                 crash::point(CrashPoint::CancelHeard);
                 self.decide(claim.attempt, Input::StopAsked, batch);
             }
             FromCoordinator::Cancel { claim, .. } => {
-                tracing::info!(attempt = %claim.attempt, "asked to stop what is not held")
+                let Claim { deployment, attempt, fence } = claim;
+                tracing::info!(%deployment, %attempt, %fence, "asked to stop what is not held");
             }
             FromCoordinator::Inquiry(inquiry) => batch.inquiries.push(*inquiry),
             FromCoordinator::Bye { .. } => {}
@@ -329,6 +362,9 @@ impl<H: Hands, C: Clock> Driver<H, C> {
     }
 
     fn offered(&mut self, session: SessionId, assignment: Assignment, ttl: Millis, batch: &mut Batch) {
+        if let Some(goes_on) = assignment.goes_on.clone() {
+            return self.go_on(session, assignment, &goes_on, ttl, batch);
+        }
         let claim = assignment.claim;
         let seen = self.fences.get(&assignment.target).copied();
         let on_target = self.works.values().filter(|work| work.assignment.target == assignment.target);
@@ -339,10 +375,15 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         match verdict {
             Verdict::TakenAlready => batch.answer_offer(claim, None),
             Verdict::Decline(reason) => {
-                tracing::warn!(deployment = %claim.deployment, ?reason, "declined an offer");
+                let Claim { deployment, attempt, fence } = claim;
+                let target = &assignment.target;
+                tracing::warn!(%target, %deployment, %attempt, %fence, ?reason, "declined an offer");
+                self.metrics.declined(reason);
                 batch.answer_offer(claim, Some(reason));
             }
             Verdict::Take => {
+                let (Claim { deployment, attempt, fence }, target) = (claim, &assignment.target);
+                tracing::info!(%target, %deployment, %attempt, %fence, "took an offer");
                 self.fences.insert(assignment.target.clone(), claim.fence);
                 batch.fences.insert(assignment.target.clone(), claim.fence);
                 let lease = LeaseCount::Until(until(self.clock.boot(), ttl));
@@ -374,7 +415,8 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         batch: &mut Batch,
     ) {
         if !self.holds(claim) {
-            tracing::warn!(attempt = %claim.attempt, "a permit for what is not held");
+            let Claim { deployment, attempt, fence } = claim;
+            tracing::warn!(%deployment, %attempt, %fence, "a permit for what is not held");
             return;
         }
         let input = match denial {
@@ -383,7 +425,8 @@ impl<H: Hands, C: Clock> Driver<H, C> {
                 Input::Granted { step, session }
             }
             Some(denial) => {
-                tracing::warn!(attempt = %claim.attempt, %step, ?denial, "permit denied");
+                let Claim { deployment, attempt, fence } = claim;
+                tracing::warn!(%deployment, %attempt, %fence, %step, ?denial, "permit denied");
                 Input::Denied { step, denial }
             }
         };
@@ -391,12 +434,12 @@ impl<H: Hands, C: Clock> Driver<H, C> {
     }
 
     fn hand(&mut self, event: HandEvent, batch: &mut Batch) {
-        let (attempt, input) = match event {
+        let (folder, input) = match event {
             HandEvent::Examined(attempt, step, refused) => (attempt, Input::Examined { step, refused }),
             HandEvent::Started(attempt, step) => (attempt, Input::Started { step }),
             HandEvent::Ended(attempt, step, Told { end, exit, observed, detail }) => {
                 // A step that ended had begun: the start is told first, also when it was never seen.
-                self.decide(attempt, Input::Started { step: step.clone() }, batch);
+                self.decide(self.claimed_by(attempt), Input::Started { step: step.clone() }, batch);
                 (attempt, Input::Ended { step, end, exit, observed, detail })
             }
             HandEvent::StopActed(attempt, detail) => (attempt, Input::StopActed { detail }),
@@ -405,7 +448,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             HandEvent::FoundRunning(attempt) => (attempt, Input::FoundRunning),
             HandEvent::Inquired(id, finding) => return batch.findings.push((id, finding)),
         };
-        self.decide(attempt, input, batch);
+        self.decide(self.claimed_by(folder), input, batch);
     }
 
     fn tick(&mut self, batch: &mut Batch) {

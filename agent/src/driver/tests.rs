@@ -162,7 +162,9 @@ fn config(folder: &std::path::Path) -> Config {
         identity: config::Identity { certificate: PathBuf::new(), key: PathBuf::new() },
         labels: BTreeMap::new(),
         policy: config::Policy { targets: vec!["shop@*".to_owned()], ..config::Policy::default() },
+        fetch: config::Fetch::default(),
         log: config::Log::default(),
+        ops: holdfast_net::ops::Settings::default(),
     }
 }
 
@@ -198,6 +200,7 @@ fn offer_on(target: &str) -> FromCoordinator {
         resources: Vec::new(),
         carried: BTreeSet::new(),
         grace: Millis(10),
+        goes_on: None,
     };
     FromCoordinator::Offer { assignment: Box::new(assignment), ttl: Millis(10_000) }
 }

@@ -11,7 +11,6 @@ mod look;
 
 use std::collections::BTreeSet;
 use std::io;
-use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -27,12 +26,13 @@ use holdfast_common::time::Millis;
 
 use crate::adapters::command::{Context, environment};
 use crate::adapters::release::{self, ApplySpec};
-use crate::archive::{Archive, Limits};
+use crate::archive::{self, Archive, Limits};
 use crate::boottime::BootTime;
 use crate::bugs::{self, Bug};
 use crate::crash::{self, CrashPoint};
 use crate::driver::{Event, HandEvent, Hands, Told};
-use crate::logs::{Cut, Output, Uploader};
+use crate::fetch::Fetcher;
+use crate::logs::{Output, Uploader};
 use crate::places::{Places, StepFolder};
 use crate::session::Inquiry;
 use crate::supervisor::{Body, ExitRecord, Known, Launch, Supervisor, Tombstone};
@@ -65,6 +65,7 @@ struct Bench {
     supervisor: Supervisor,
     events: mpsc::Sender<Event>,
     logs: Uploader,
+    fetcher: Fetcher,
 }
 
 /// One step of one attempt, for a thread of its own.
@@ -76,10 +77,9 @@ struct Job {
 
 impl Workshop {
     /// In that state folder, which the journal has locked.
-    pub fn new(state: &Path, events: mpsc::Sender<Event>, logs: Uploader) -> io::Result<Self> {
-        let places = Places::below(state);
+    pub fn new(places: Places, events: mpsc::Sender<Event>, logs: Uploader, fetcher: Fetcher) -> io::Result<Self> {
         places.prepare()?;
-        let bench = Bench { places, supervisor: Supervisor::default(), events, logs };
+        let bench = Bench { places, supervisor: Supervisor::default(), events, logs, fetcher };
         Ok(Self { bench: Arc::new(bench), stopping: BTreeSet::new() })
     }
 
@@ -106,7 +106,7 @@ impl Hands for Workshop {
     }
 
     fn stop(&mut self, assignment: &Assignment, step: &StepSpec) {
-        let attempt = assignment.claim.attempt;
+        let attempt = assignment.folder();
         if self.stopping.insert((attempt, step.name.clone())) {
             let (grace, step) = (assignment.grace, step.name.clone());
             self.spawn("stop", move |bench| bench.stop(attempt, &step, grace));
@@ -138,19 +138,31 @@ impl Bench {
         let _driver_stopped = self.events.send(Event::Hand(event));
     }
 
-    /// The shim looks again when it unpacks: what was seen here may have been changed since.
+    /// Brings the archive and looks at it. The shim looks again when it unpacks: what was seen here may have been changed since.
     fn examine(&self, job: &Job) {
         let refused = match &job.step.body {
-            StepBody::Release { archive, sha256 } => {
-                let path = self.places.work(job.attempt()).join(archive);
-                Archive::check(&path, sha256, Limits::default()).err().map(|error| Refused {
-                    class: if error.is_refusal() { FailureClass::Permanent } else { FailureClass::Infrastructure },
-                    detail: crate::internal::with_causes(&error),
-                })
-            }
+            StepBody::Release { archive, sha256 } => self.brought(job, archive, sha256).err(),
             StepBody::Command { .. } => None,
         };
         self.tell(HandEvent::Examined(job.attempt(), job.step.name.clone(), refused));
+    }
+
+    fn brought(&self, job: &Job, archive: &str, sha256: &str) -> Result<(), Refused> {
+        let refused = |is_final: bool, error: &dyn std::error::Error| Refused {
+            class: if is_final { FailureClass::Permanent } else { FailureClass::Infrastructure },
+            detail: crate::internal::with_causes(error),
+        };
+        self.fetcher
+            .bring(job.assignment.claim, &job.step.name, archive, sha256)
+            .map_err(|error| refused(error.is_final(), &error))?;
+        let path = Fetcher::path(&self.places, job.attempt(), archive, sha256);
+        Archive::check(&path, sha256, Limits::default()).map(drop).map_err(|error| {
+            let is_fetched = path.starts_with(self.places.archives_of(job.attempt()));
+            if is_fetched && matches!(error, archive::Error::Digest { .. }) {
+                self.fetcher.distrust(job.attempt(), sha256);
+            }
+            refused(error.is_refusal(), &error)
+        })
     }
 
     fn launch(&self, job: &Job, not_after: Option<Boot>) {
@@ -204,7 +216,7 @@ impl Bench {
                         fence: job.assignment.claim.fence,
                         revision: named.map_err(|error| error.to_string())?,
                         expected_revision: job.step.expected_revision.clone(),
-                        archive: self.places.work(job.attempt()).join(archive),
+                        archive: Fetcher::path(&self.places, job.attempt(), archive, sha256),
                         sha256: sha256.clone(),
                         retain: *retain,
                     },
@@ -216,12 +228,7 @@ impl Bench {
     /// Waits until the step's records say how it ended, or that nobody saw it.
     fn watch(&self, job: &Job) {
         let folder = self.places.step(job.attempt(), &job.step.name);
-        self.logs.follow(Output {
-            claim: job.assignment.claim,
-            step: job.step.name.clone(),
-            stdout: folder.stdout(),
-            stderr: folder.stderr(),
-        });
+        self.logs.follow(Output { claim: job.assignment.claim, step: job.step.name.clone(), folder: job.attempt() });
         loop {
             match self.supervisor.wait(&folder, WATCH) {
                 Ok(known) if known.is_settled() => return self.settled(job, known),
@@ -235,11 +242,13 @@ impl Bench {
     }
 
     fn settled(&self, job: &Job, known: Known) {
+        if let StepBody::Release { sha256, .. } = &job.step.body {
+            self.fetcher.drop_link(job.attempt(), sha256);
+        }
         let event = match known {
             Known::NeverStarted { .. } => HandEvent::Tombstoned(job.attempt(), job.step.name.clone()),
             Known::Ended(record) => {
-                let cut = Cut { stdout: record.stdout.cut, stderr: record.stderr.cut };
-                self.logs.ended(job.attempt(), job.step.name.clone(), cut);
+                self.logs.look();
                 // The thread that asked for the signal may see it sent only later: what led to the end is told before the end.
                 if record.stopped_by_us {
                     self.tell(HandEvent::StopActed(job.attempt(), SIGNALLED.to_owned()));
@@ -247,7 +256,7 @@ impl Bench {
                 HandEvent::Ended(job.attempt(), job.step.name.clone(), self.told(job, &record))
             }
             Known::Gone { .. } | Known::NotYetStarted | Known::Running => {
-                self.logs.ended(job.attempt(), job.step.name.clone(), Cut::default());
+                self.logs.look();
                 let told = self.told_by(job, job.ending(Exit::Unknown, false, true), None);
                 HandEvent::Ended(job.attempt(), job.step.name.clone(), told)
             }
@@ -314,13 +323,18 @@ impl Bench {
         }
     }
 
-    /// Asks the shim, and says that it was acted on only once the signal was seen sent.
+    /// Asks the shim, and says that it was acted on only once the signal was seen sent. The launch may be no further than its
+    /// first line on a thread of its own: the request then waits in the step's folder for the shim.
     fn stop(&self, attempt: AttemptId, step: &StepName, grace: Millis) {
-        let folder = self.places.step(attempt, step);
         crash::point(CrashPoint::BeforeStopRequest);
-        if let Err(error) = self.supervisor.request_stop(&folder, grace) {
-            return tracing::error!(%error, %step, "could not ask for a stop");
-        }
+        let asked = self.places.make_step(attempt, step).and_then(|folder| {
+            self.supervisor.request_stop(&folder, grace)?;
+            Ok(folder)
+        });
+        let folder = match asked {
+            Ok(folder) => folder,
+            Err(error) => return tracing::error!(%error, %attempt, %step, "could not ask for a stop"),
+        };
         crash::point(CrashPoint::AfterStopRequest);
         loop {
             let known = self.supervisor.wait(&folder, Duration::from_millis(20));
@@ -349,8 +363,9 @@ impl Bench {
 }
 
 impl Job {
+    /// The attempt whose folder holds the step's records.
     fn attempt(&self) -> AttemptId {
-        self.assignment.claim.attempt
+        self.assignment.folder()
     }
 
     fn operation(&self) -> OperationId {

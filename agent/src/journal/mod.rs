@@ -170,6 +170,11 @@ impl Journal {
         row::unanswered(&self.connection)
     }
 
+    /// What was reported under those attempts, in order, as far as it was not pruned.
+    pub fn told(&self, attempts: &[AttemptId]) -> Result<Vec<ReportBody>, Error> {
+        row::told(&self.connection, attempts)
+    }
+
     /// Every attempt that was not forgotten.
     pub fn attempts(&self) -> Result<Vec<Remembered>, Error> {
         row::attempts(&self.connection)

@@ -73,15 +73,15 @@ pub(super) fn welcomed(connection: &Connection, token: &str, position: &Position
 }
 
 pub(super) fn put_attempt(connection: &Connection, work: &Work) -> Result<(), Error> {
-    let insert = "INSERT INTO attempts (attempt, assignment, step, phase, stop) VALUES (?1, ?2, ?3, ?4, ?5)
-                  ON CONFLICT (attempt) DO UPDATE SET step = ?3, phase = ?4, stop = ?5";
-    connection.prepare_cached(insert)?.execute(params![
-        work.assignment.claim.attempt.to_string(),
-        json(&work.assignment)?,
-        signed(work.at as u64),
-        json(&work.phase)?,
-        json(&work.stop)?,
-    ])?;
+    let attempt = work.assignment.claim.attempt.to_string();
+    let (at, phase, stop) = (signed(work.at as u64), json(&work.phase)?, json(&work.stop)?);
+    // The assignment never changes, and most of these are about an attempt that is there.
+    let update = "UPDATE attempts SET step = ?2, phase = ?3, stop = ?4 WHERE attempt = ?1";
+    if connection.prepare_cached(update)?.execute(params![attempt, at, phase, stop])? == 0 {
+        let insert = "INSERT INTO attempts (attempt, assignment, step, phase, stop) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let assignment = json(&work.assignment)?;
+        connection.prepare_cached(insert)?.execute(params![attempt, assignment, at, phase, stop])?;
+    }
     Ok(())
 }
 
@@ -162,6 +162,21 @@ pub(super) fn unanswered(connection: &Connection) -> Result<Vec<(Claim, Report)>
         Ok((from_json(&claim)?, Report { sequence, said_at: Wall(said_at), body: from_json(&body)? }))
     })
     .collect()
+}
+
+pub(super) fn told(connection: &Connection, attempts: &[AttemptId]) -> Result<Vec<ReportBody>, Error> {
+    let text = "SELECT claim, body FROM outbox ORDER BY sequence";
+    let mut query = connection.prepare_cached(text)?;
+    let rows = query.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
+    let mut told = Vec::new();
+    for row in rows {
+        let (claim, body) = row?;
+        let claim: Claim = from_json(&claim)?;
+        if attempts.contains(&claim.attempt) {
+            told.push(from_json(&body)?);
+        }
+    }
+    Ok(told)
 }
 
 /// How many reports have an answer. For tests.

@@ -48,6 +48,7 @@ fn work() -> Work {
         resources: Vec::new(),
         carried: BTreeSet::new(),
         grace: Millis(1),
+        goes_on: None,
     };
     Work::taken(assignment, LeaseCount::NotLive, None)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use holdfast_agent_core::work::Assignment;
+use holdfast_agent_core::work::{Assignment, GoesOn};
 use holdfast_common::claim::Claim;
 use holdfast_common::fence::Fence;
 use holdfast_common::id::{AgentName, EvidenceId, OperationId, SessionId, StepName, StoreId, TargetName};
@@ -184,9 +184,18 @@ fn offer_from_wire(offer: v1::Offer) -> Result<FromCoordinator, Invalid> {
         resources: offer.resources.into_iter().map(resource_from_wire).collect::<Result<_, _>>()?,
         carried,
         grace: duration_from_wire("cancel_grace", required("cancel_grace", offer.cancel_grace)?)?,
+        goes_on: offer.goes_on.map(goes_on_from_wire).transpose()?,
     };
     let ttl = duration_from_wire("ttl", required("ttl", offer.ttl)?)?;
     Ok(FromCoordinator::Offer { assignment: Box::new(assignment), ttl })
+}
+
+fn goes_on_from_wire(goes_on: v1::GoesOn) -> Result<GoesOn, Invalid> {
+    if goes_on.attempts.is_empty() {
+        return Err(Invalid::Missing { field: "goes_on.attempts" });
+    }
+    let attempts = goes_on.attempts.iter().map(|attempt| parsed("goes_on.attempts", attempt));
+    Ok(GoesOn { attempts: attempts.collect::<Result<_, _>>()?, step: parsed("goes_on.step", &goes_on.step)? })
 }
 
 fn permit_from_wire(answer: v1::PermitAnswer) -> Result<FromCoordinator, Invalid> {

@@ -28,6 +28,9 @@ use tonic::{Code, Status, Streaming};
 
 pub use message::{FromCoordinator, Inquiry, Question, Welcome};
 
+/// Messages that may wait to be sent: more than one batch of the driver makes. A session that falls further behind is left.
+const OUTGOING: usize = 2048;
+
 /// What the session needs of the agent.
 pub trait Owner: Send + 'static {
     /// What to say first. Asked anew for every connection.
@@ -182,7 +185,7 @@ async fn open(
     channel: Channel,
     hello: Hello,
 ) -> Result<(mpsc::Sender<ConnectRequest>, Streaming<ConnectResponse>, Welcome), Ended> {
-    let (outgoing, outbox) = mpsc::channel(256);
+    let (outgoing, outbox) = mpsc::channel(OUTGOING);
     let hello = ConnectRequest { message: Some(connect_request::Message::Hello(hello)) };
     outgoing.send(hello).await.map_err(|_| Ended::Closed)?;
     let mut client = AgentServiceClient::new(channel)

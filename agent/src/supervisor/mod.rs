@@ -19,12 +19,14 @@ mod process;
 mod record;
 mod shim;
 mod survey;
+mod wait;
 
 use std::io::{self, BufRead, BufReader};
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use holdfast_common::time::Millis;
 
@@ -42,6 +44,9 @@ pub use survey::Known;
 
 use launch::Answer;
 use record::StartRecord;
+
+/// How often a step is looked at where nothing tells of its change.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Why a step was not seen to start.
 #[derive(Debug, thiserror::Error)]
@@ -105,7 +110,8 @@ impl Supervisor {
     /// never will.
     pub fn start(&self, folder: &StepFolder, launch: &Launch) -> Result<(), Error> {
         let text = serde_json::to_vec(launch).expect("plain data serializes");
-        durable::replace(&folder.launch(), &text).map_err(Error::Prepare)?;
+        // Not synced: it is for the shim that is started now, and nothing is concluded from it later.
+        durable::put(&folder.launch(), &text).map_err(Error::Prepare)?;
         crash::point(CrashPoint::BeforeShimSpawn);
         let mut child = self.spawn(folder).map_err(Error::Spawn)?;
         crash::point(CrashPoint::AfterShimSpawn);
@@ -155,13 +161,23 @@ impl Supervisor {
     /// [`Supervisor::survey`], again and again until the step is neither running nor yet to start, or the bound has
     /// passed. Blocks meanwhile.
     pub fn wait(&self, folder: &StepFolder, bound: Duration) -> io::Result<Known> {
-        let end = std::time::Instant::now() + bound;
+        let end = Instant::now() + bound;
         loop {
+            // The handle is taken before the look: a shim that ends after the look is seen to end by its handle.
+            let shim = survey::handle_of_shim(folder);
             let known = self.survey(folder)?;
-            if known.is_settled() || std::time::Instant::now() >= end {
+            let left = end.saturating_duration_since(Instant::now());
+            if known.is_settled() || left.is_zero() {
                 return Ok(known);
             }
-            std::thread::sleep(Duration::from_millis(10));
+            match (&known, shim) {
+                (Known::Running, Some(shim)) => wait::readable([shim.as_fd()], left),
+                // Nothing says when a record is made or the last of many processes has ended.
+                (Known::Running | Known::NotYetStarted | Known::Gone { .. }, _) => {
+                    std::thread::sleep(LOOK_EVERY.min(left))
+                }
+                (Known::NeverStarted { .. } | Known::Ended(_), _) => return Ok(known),
+            }
         }
     }
 

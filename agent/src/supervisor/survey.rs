@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -79,6 +80,14 @@ pub(super) fn signal_survivors(folder: &StepFolder, kill: bool) -> io::Result<us
         signalled += usize::from(signal_if_still(&process, signal)?);
     }
     Ok(signalled)
+}
+
+/// A handle of the shim, while its process is there: it can be read once the process has ended.
+pub(super) fn handle_of_shim(folder: &StepFolder) -> Option<OwnedFd> {
+    let Ok(Some(StartRecord::Started { shim, .. })) = StartRecord::read(folder) else { return None };
+    let handle = pidfd_open(Pid::from_raw(shim.pid)?, PidfdFlags::empty()).ok()?;
+    let now = Process::read(shim.pid).ok()??;
+    (now.identity == shim).then_some(handle)
 }
 
 /// The handle is taken first. If the process is then still the one that was meant, the handle can only mean that one.

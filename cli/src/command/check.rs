@@ -1,5 +1,7 @@
 //! `holdfast check FILE`
 
+use std::collections::BTreeMap;
+
 use holdfast_common::code::{Code, ExitCode};
 use holdfast_common::file::{DeploymentFile, Errors, TargetFile};
 use holdfast_common::text::one_line;
@@ -8,6 +10,7 @@ use serde_json::{Value, json};
 use super::{Context, Outcome, file};
 use crate::failure::Failure;
 use crate::output::Record;
+use crate::upload;
 
 /// What it takes.
 #[derive(Debug, clap::Args)]
@@ -18,7 +21,18 @@ pub struct Args {
 
 pub(super) fn run(args: &Args, context: &mut Context) -> Outcome {
     let text = file::text(&args.file, context)?;
-    let checked = check(&text).map_err(|errors| Failure::of_file(&errors, &args.file))?;
+    let folder = upload::folder_of(&args.file);
+    let checked =
+        check(&text).map_err(|errors| upload::with_digests(Failure::of_file(&errors, &args.file), &text, &folder))?;
+    let inputs = BTreeMap::new();
+    match upload::absent(&text, &inputs, &folder).as_slice() {
+        [] => upload::find(&text, &inputs, &folder).map(drop)?,
+        absent => {
+            for name in absent.iter().map(|name| one_line(name)) {
+                context.printer.talk(&format!("{name} is not there: its digest was not checked"))?;
+            }
+        }
+    }
     let name = one_line(&args.file);
     let whole = json!({ "file": args.file, "valid": true, "kind": checked.kind, "target": checked.target, "inputs": checked.inputs });
     let target = checked.target.map_or_else(String::new, |target| format!(" of {target}"));

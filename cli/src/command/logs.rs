@@ -1,11 +1,13 @@
 //! `holdfast logs D`
 //!
-//! Output of steps is data of strangers: on the way to a terminal it keeps its colours and nothing else.
+//! Output of steps is data of strangers: on the way to a terminal it keeps its colours and nothing else. What is not there is
+//! said where it is missing, with its size: on stderr, and in JSON as a row with a `gap`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use holdfast_common::code::ExitCode;
+use holdfast_common::code::{Code, ExitCode};
+use holdfast_common::problem::Problem;
 use holdfast_net::backoff::Backoff;
 use holdfast_proto::v1;
 
@@ -17,19 +19,25 @@ use crate::output::Record;
 use crate::refusal::{self, Call};
 use lines::Lines;
 
+mod gap;
 mod lines;
 
 const FIRST_DELAY: Duration = Duration::from_millis(200);
 const MAX_DELAY: Duration = Duration::from_secs(5);
-/// Tries after a stream was lost, before the first byte that is new.
-const TRIES: u32 = 60;
+/// Tries after a stream was lost, before the first byte that is new: some minutes with `-f`, else some seconds.
+const TRIES_FOLLOWING: u32 = 60;
+const TRIES: u32 = 5;
 
 /// What it takes.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Pieces of one output come in the order in which they were written. Those of two outputs, also stdout and stderr of one
+step, come in the order in which they arrived: nothing records which was written first. What is missing is named on
+stderr with its size, like [12.4 MiB not kept: cut on the host].")]
 pub struct Args {
     /// TARGET#N, a UUID, or a unique beginning of one
     pub deployment: String,
-    /// Go on as output comes, until the deployment has ended
+    /// Go on as output comes, until all of it is there
     #[arg(short, long)]
     pub follow: bool,
     /// Only this step's
@@ -38,15 +46,30 @@ pub struct Args {
     /// Only this attempt's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub attempt: Option<u32>,
+    /// Only this output
+    #[arg(long, value_enum)]
+    pub stream: Option<Stream>,
+    /// Begin each output at this byte
+    #[arg(long, value_name = "BYTES", default_value_t = 0, hide_default_value = true)]
+    pub since_offset: u64,
     /// Bytes as they were written; not to a terminal
     #[arg(long, conflicts_with_all = ["json", "output"])]
     pub raw: bool,
 }
 
+/// One of a step's two outputs.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
 pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
     if args.raw && context.printer.terminal().interactive {
-        return Err(holdfast_common::problem::Problem::new(
-            holdfast_common::code::Code::InvalidValue,
+        return Err(Problem::new(
+            Code::InvalidValue,
             "--raw never writes to a terminal: what steps print can take it over",
         )
         .next("send it to a file or a pipe, or leave out --raw")
@@ -59,46 +82,58 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
         step: args.step.unwrap_or_default(),
         attempt: args.attempt.unwrap_or_default(),
         follow: args.follow,
+        stream: match args.stream {
+            None => v1::LogChannel::Unspecified,
+            Some(Stream::Stdout) => v1::LogChannel::Stdout,
+            Some(Stream::Stderr) => v1::LogChannel::Stderr,
+        } as i32,
+        from: Vec::new(),
+        from_offset: args.since_offset,
     };
     let mut reading = Reading { raw: args.raw, read: BTreeMap::new(), last: None };
     tokio::select! {
         biased;
         () = interrupted(), if args.follow => Ok(ExitCode::Interrupted),
-        ended = reading.all(&client, &request, context) => ended.map(|()| ExitCode::Done),
+        ended = reading.all(&client, request, context) => ended.map(|()| ExitCode::Done),
     }
 }
 
 /// Attempt, step, stream.
 type Key = (u32, String, i32);
 
+/// How far one output was read.
 #[derive(Default)]
-struct Stream {
+struct Read {
     /// Everything before this offset was printed.
     next: u64,
     lines: Lines,
+    /// Gaps that were told, by where they begin and why: a gap of unknown length comes again after a cut.
+    gaps: BTreeSet<(u64, i32)>,
 }
 
 struct Reading {
     raw: bool,
-    read: BTreeMap<Key, Stream>,
+    read: BTreeMap<Key, Read>,
     last: Option<Key>,
 }
 
 impl Reading {
-    /// Reads to the end. A lost stream is read again from its start, and what was printed is skipped.
+    /// Reads to the end. After a lost connection each output goes on from where it was read to.
     async fn all(
         &mut self,
         client: &Client,
-        request: &v1::ReadLogsRequest,
+        mut request: v1::ReadLogsRequest,
         context: &mut Context,
     ) -> Result<(), Failure> {
         let mut backoff = Backoff::new(FIRST_DELAY, MAX_DELAY, rand::random());
+        let most = if request.follow { TRIES_FOLLOWING } else { TRIES };
         let mut tries = 0;
         loop {
             let before = self.printed();
-            match self.once(client, request, context).await {
+            request.from = self.positions();
+            match self.once(client, &request, context).await {
                 Ok(()) => return self.finish(context),
-                Err(failure) if failure.is_no_answer() && request.follow && tries < TRIES => {
+                Err(failure) if failure.is_no_answer() && tries < most => {
                     if self.printed() > before {
                         tries = 0;
                         backoff.reset();
@@ -115,7 +150,17 @@ impl Reading {
     }
 
     fn printed(&self) -> u64 {
-        self.read.values().map(|stream| stream.next).sum()
+        self.read.values().map(|read| read.next).sum()
+    }
+
+    fn positions(&self) -> Vec<v1::LogPosition> {
+        let position = |((attempt, step, stream), read): (&Key, &Read)| v1::LogPosition {
+            attempt: *attempt,
+            step: step.clone(),
+            stream: *stream,
+            offset: read.next,
+        };
+        self.read.iter().map(position).collect()
     }
 
     async fn once(
@@ -126,45 +171,66 @@ impl Reading {
     ) -> Result<(), Failure> {
         let mut stream = client.logs(request.clone()).await?;
         while let Some(piece) = stream.message().await.map_err(|status| refusal::of(&status, &Call::Reads))? {
-            self.print(piece, context)?;
+            match piece.gap {
+                Some(gap) => self.print_gap(piece, &gap, context)?,
+                None => self.print(piece, context)?,
+            }
         }
         Ok(())
     }
 
+    /// What was printed before is left out, whatever the server sends.
     fn print(&mut self, mut piece: v1::ReadLogsResponse, context: &mut Context) -> Result<(), Failure> {
         let key = (piece.attempt, piece.step.clone(), piece.stream);
-        let stream = self.read.entry(key.clone()).or_default();
+        let read = self.read.entry(key.clone()).or_default();
         let end = piece.offset.saturating_add(piece.data.len() as u64);
-        let known = stream.next.saturating_sub(piece.offset);
-        if end <= stream.next && piece.cut == 0 && !piece.data.is_empty() {
+        if end <= read.next {
             return Ok(());
         }
+        let known = read.next.saturating_sub(piece.offset);
         piece.data = piece.data.split_off(usize::try_from(known).unwrap_or(usize::MAX).min(piece.data.len()));
         piece.offset = piece.offset.saturating_add(known);
-        stream.next = stream.next.max(end);
+        read.next = end;
         if self.raw {
             return Ok(context.printer.raw(&piece.data)?);
         }
         if context.printer.format().is_json() {
-            let whole = holdfast_proto::json::to_json("ReadLogsResponse", &piece);
-            return Ok(context.printer.streamed(&Record { whole, name: piece.step, text: String::new() })?);
+            return row(piece, context);
         }
         let colour = context.printer.terminal().colour;
-        let mut text = stream.lines.push(&piece.data, colour);
-        if piece.cut > 0 {
-            text.push_str(&stream.lines.finish(colour));
+        let text = read.lines.push(&piece.data, colour);
+        self.heading(&key, !text.is_empty(), context)?;
+        Ok(context.printer.raw(text.as_bytes())?)
+    }
+
+    fn print_gap(
+        &mut self,
+        piece: v1::ReadLogsResponse,
+        gap: &v1::LogGap,
+        context: &mut Context,
+    ) -> Result<(), Failure> {
+        let key = (piece.attempt, piece.step.clone(), piece.stream);
+        let read = self.read.entry(key.clone()).or_default();
+        if gap.reason() != v1::LogGapReason::NotArrived {
+            read.next = read.next.max(gap.from.saturating_add(gap.length.unwrap_or_default()));
         }
-        self.heading(&key, &text, context)?;
-        context.printer.raw(text.as_bytes())?;
-        if piece.cut > 0 {
-            context.printer.talk(&format!("[{} more bytes of it were not kept]", piece.cut))?;
+        if !read.gaps.insert((gap.from, gap.reason)) {
+            return Ok(());
         }
-        Ok(())
+        if context.printer.format().is_json() {
+            return row(piece, context);
+        }
+        if !self.raw {
+            let text = read.lines.finish(context.printer.terminal().colour);
+            self.heading(&key, true, context)?;
+            context.printer.raw(text.as_bytes())?;
+        }
+        Ok(context.printer.talk(&gap::sentence(gap))?)
     }
 
     /// Says on stderr whose output follows, where that changes.
-    fn heading(&mut self, key: &Key, text: &str, context: &mut Context) -> Result<(), Failure> {
-        if text.is_empty() || self.last.as_ref() == Some(key) {
+    fn heading(&mut self, key: &Key, is_news: bool, context: &mut Context) -> Result<(), Failure> {
+        if !is_news || self.last.as_ref() == Some(key) {
             return Ok(());
         }
         let (attempt, step, stream) = key;
@@ -183,11 +249,16 @@ impl Reading {
     fn finish(&mut self, context: &mut Context) -> Result<(), Failure> {
         let colour = context.printer.terminal().colour;
         let mut read = std::mem::take(&mut self.read);
-        for (key, stream) in &mut read {
-            let text = stream.lines.finish(colour);
-            self.heading(key, &text, context)?;
+        for (key, read) in &mut read {
+            let text = read.lines.finish(colour);
+            self.heading(key, !text.is_empty(), context)?;
             context.printer.raw(text.as_bytes())?;
         }
         Ok(())
     }
+}
+
+fn row(piece: v1::ReadLogsResponse, context: &mut Context) -> Result<(), Failure> {
+    let whole = holdfast_proto::json::to_json("ReadLogsResponse", &piece);
+    Ok(context.printer.streamed(&Record { whole, name: piece.step, text: String::new() })?)
 }

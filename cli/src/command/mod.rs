@@ -12,6 +12,7 @@ pub mod evidence;
 pub mod explain;
 pub mod list;
 pub mod logs;
+pub mod plan;
 pub mod reconcile;
 pub mod show;
 pub mod target;
@@ -23,6 +24,7 @@ pub mod whoami;
 
 mod confirm;
 mod file;
+mod several;
 mod watching;
 
 use std::io::BufRead;
@@ -75,6 +77,7 @@ pub async fn run(cli: Cli, surroundings: Surroundings, printer: BoxedPrinter) ->
 async fn dispatch(command: Command, output: &Options, context: &mut Context) -> Outcome {
     match command {
         Command::Deploy(args) => deploy::run(args, context).await,
+        Command::Plan(args) => plan::run(args, context).await,
         Command::Check(args) => check::run(&args, context),
         Command::List(args) => list::run(&args, context).await,
         Command::Show(args) => show::run(&args, context).await,

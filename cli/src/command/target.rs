@@ -1,14 +1,16 @@
-//! `holdfast target apply|show|inspect`
+//! `holdfast target apply|show|inspect|hold|unhold`
 
 use clap::Subcommand;
 use holdfast_common::code::ExitCode;
 use holdfast_common::text::one_line;
-use holdfast_common::time::Millis;
+use holdfast_common::time::{Millis, Wall};
+use holdfast_proto::convert::{duration_to_wire, wall_to_wire};
 use holdfast_proto::v1;
+use holdfast_proto::v1::hold_target_request::Until;
 
-use super::{Context, Outcome, file, items, record};
+use super::{Context, Outcome, confirm, file, items, record};
 use crate::failure::Failure;
-use crate::output::Listing;
+use crate::output::{Format, Listing};
 use crate::view;
 
 /// How long a reading is waited for.
@@ -32,6 +34,32 @@ pub enum Command {
         /// Its name
         target: String,
     },
+    /// Let nothing new begin on it. What is under way goes on; placed again, it replaces reason and time
+    Hold {
+        /// Its name
+        target: String,
+        /// Why; shown to whoever waits
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+        /// When it ends by itself: an instant like 2026-11-29T18:00:00Z, or a length of time like 2h30m
+        #[arg(long, value_name = "WHEN|DURATION", value_parser = until)]
+        until: Option<Until>,
+    },
+    /// Take the hold away: what is first in the queue begins
+    Unhold {
+        /// Its name
+        target: String,
+    },
+}
+
+fn until(text: &str) -> Result<Until, String> {
+    if let Ok(lasts) = text.parse::<Millis>() {
+        return Ok(Until::Lasts(duration_to_wire(lasts)));
+    }
+    let instant = text.parse::<jiff::Timestamp>();
+    instant.map(|at| Until::At(wall_to_wire(Wall(at.as_microsecond())))).map_err(|_| {
+        "write an instant with its zone like 2026-11-29T18:00:00Z, or a length of time like 2h30m".to_owned()
+    })
 }
 
 pub(super) async fn run(command: Command, context: &mut Context) -> Outcome {
@@ -39,7 +67,28 @@ pub(super) async fn run(command: Command, context: &mut Context) -> Outcome {
         Command::Apply { file } => apply(&file, context).await,
         Command::Show { target } => show(&target, context).await,
         Command::Inspect { target } => inspect(&target, context).await,
+        Command::Hold { target, reason, until } => hold(target, reason, until, context).await,
+        Command::Unhold { target } => unhold(target, context).await,
     }
+}
+
+async fn hold(target: String, reason: Option<String>, until: Option<Until>, context: &mut Context) -> Outcome {
+    let reason = confirm::reason(reason, "--reason", "why? ", context)?;
+    let answer = context.client().await?.hold_target(v1::HoldTargetRequest { target, reason, until }).await?;
+    print(&answer, context)?;
+    if let Some(holder) = answer.holder.filter(|_| context.printer.format() == Format::Table) {
+        context.printer.talk(&format!(
+            "{} holds the target: an attempt of it that is under way goes on, a new one waits",
+            one_line(&holder.label)
+        ))?;
+    }
+    Ok(ExitCode::Done)
+}
+
+async fn unhold(target: String, context: &mut Context) -> Outcome {
+    let target = context.client().await?.unhold_target(v1::UnholdTargetRequest { target }).await?;
+    print(&target, context)?;
+    Ok(ExitCode::Done)
 }
 
 async fn apply(name: &str, context: &mut Context) -> Outcome {

@@ -19,7 +19,7 @@ use crate::outcome::{Goal, Rest};
 use crate::output::{Format, Record};
 use crate::view::{self, Pulse};
 
-const TICK: Duration = Duration::from_secs(1);
+pub(super) const TICK: Duration = Duration::from_secs(1);
 /// Ticks between two looks at the deployment, for the line that tells whether anybody is heard.
 const LOOK_EVERY: usize = 2;
 
@@ -89,7 +89,7 @@ pub(super) async fn interrupted() {
     }
 }
 
-async fn passed(timeout: Option<Millis>) {
+pub(super) async fn passed(timeout: Option<Millis>) {
     match timeout {
         Some(timeout) => tokio::time::sleep(timeout.into()).await,
         None => std::future::pending().await,
@@ -221,7 +221,7 @@ impl Follow {
         })
     }
 
-    /// Says why it waits: that another one holds the target is no event of the one that waits.
+    /// Says why it waits where no event of it did.
     fn tell_waiting(&mut self, deployment: &v1::Deployment, context: &mut Context) -> Result<(), Failure> {
         if self.watching.voice == Voice::Events && !self.waiting_told && !deployment.waiting.is_empty() {
             self.waiting_told = true;

@@ -132,7 +132,7 @@ impl Api {
     /// What a step printed, in order of arrival.
     pub(super) async fn log(&self, label: &str, step: &str, attempt: u32) -> Result<String, Refused> {
         let request =
-            v1::ReadLogsRequest { deployment: label.to_owned(), step: step.to_owned(), attempt, follow: false };
+            v1::ReadLogsRequest { deployment: label.to_owned(), step: step.to_owned(), attempt, ..Default::default() };
         let answer = self.client().read_logs(timely(request)).await.map_err(refused("read logs"))?;
         let (mut stream, mut bytes) = (answer.into_inner(), Vec::new());
         while let Some(piece) = stream.message().await.map_err(refused("read logs"))? {

@@ -18,6 +18,7 @@ use crate::proxy::Proxy;
 
 /// The agents of every dev.
 pub(super) const AGENTS: [&str; 2] = ["web-01", "web-02"];
+const COORDINATOR: &str = "coordinator";
 /// Longest time from a child's start until it answers.
 const START: Duration = Duration::from_secs(30);
 /// How long a child may take to end by itself.
@@ -159,14 +160,27 @@ fn address_file(folder: &Folder) -> PathBuf {
     folder.join("coordinator/address")
 }
 
+/// Where a service writes the address of its health and metrics.
+fn ops_file(folder: &Folder, name: &str) -> PathBuf {
+    folder.join(&format!("{name}.ops"))
+}
+
+/// Where each service tells of itself, by name.
+pub(super) fn ops_addresses(folder: &Folder) -> Vec<(&'static str, String)> {
+    let told = |name| Some((name, std::fs::read_to_string(ops_file(folder, name)).ok()?.trim().to_owned()));
+    [COORDINATOR].into_iter().chain(AGENTS).filter_map(told).collect()
+}
+
 fn coordinator_config(folder: &Folder, ca: &Authority, port: u16) -> anyhow::Result<PathBuf> {
     let pair = ca.server("coordinator")?;
     let config = format!(
         "data_dir = {data}\n\n\
          [listen]\naddress = \"127.0.0.1:{port}\"\naddress_file = {address_file}\n\n\
          [tls]\ncert = {certificate}\nkey = {key}\nclient_ca = {ca}\n\n\
+         [ops]\naddress = \"127.0.0.1:0\"\naddress_file = {ops}\n\n\
          # Short, so that a lost agent is noticed soon.\n\
          [heartbeat]\ninterval = \"1s\"\n\n[lease]\nmargin = \"1s\"\n",
+        ops = quoted(&ops_file(folder, COORDINATOR)),
         data = quoted(&folder.join("coordinator")),
         address_file = quoted(&address_file(folder)),
         certificate = quoted(&pair.certificate),
@@ -181,7 +195,9 @@ fn agent_config(folder: &Folder, ca: &Authority, name: &str, proxy: &Proxy) -> a
     let config = format!(
         "state_dir = {state}\nlabels = {{ role = \"shop\", env = \"dev\" }}\n\n\
          [coordinator]\naddress = \"https://{address}\"\nca = {ca}\n\n\
-         [identity]\ncertificate = {certificate}\nkey = {key}\n",
+         [identity]\ncertificate = {certificate}\nkey = {key}\n\n\
+         [ops]\naddress = \"127.0.0.1:0\"\naddress_file = {ops}\n",
+        ops = quoted(&ops_file(folder, name)),
         state = quoted(&folder.join(name)),
         address = proxy.address(),
         ca = quoted(ca.certificate()),

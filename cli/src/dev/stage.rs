@@ -15,7 +15,7 @@ use super::leftovers;
 use super::lines::Lines;
 use super::narrator::Narrator;
 use super::pointer::{Pointer, Pointers};
-use super::services::{AGENTS, Services, quoted};
+use super::services::{AGENTS, Services, ops_addresses, quoted};
 use super::signals::Signals;
 use super::tour::{self, Plot, Untrue};
 use crate::output::{Options, exit};
@@ -92,6 +92,9 @@ fn introduce(access: &Access, folder: &Folder, narrator: &mut Narrator) -> anyho
     narrator.line(&format!("A whole Holdfast runs here: a coordinator, and the agents {}.", AGENTS.join(" and ")))?;
     narrator.line(&format!("  address  {}", access.address))?;
     narrator.line(&format!("  folder   {} ({kept})", folder.path().display()))?;
+    for (name, address) in ops_addresses(folder) {
+        narrator.line(&format!("  {name:<11}  http://{address}/readyz?verbose   http://{address}/metrics"))?;
+    }
     narrator.line("In another terminal:")?;
     narrator.line(&format!("  . {}", shell(&file.display().to_string())))?;
     environment.lines().try_for_each(|line| narrator.line(&format!("  {line}")))?;

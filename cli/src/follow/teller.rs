@@ -45,6 +45,11 @@ impl Teller {
                 Some(by) => (Some(Mark::Asked), by),
                 None => (Some(Mark::Deadline), "coordinator".to_owned()),
             },
+            "hold_placed" => (Some(Mark::Asked), person("/hold/by")),
+            "hold_ended" => match text("/how/name") {
+                Some(by) => (Some(Mark::Asked), by),
+                None => (Some(Mark::Deadline), "coordinator".to_owned()),
+            },
             "decided" => (Some(Mark::Decided), person("/record/by")),
             "offer_accepted" | "offer_declined" | "report_accepted" => (Some(Mark::Reported), reported_by()),
             "evidence_filed" => evidence(&text),
@@ -112,6 +117,9 @@ mod tests {
         assert_eq!(told("attempt_ended", json!({ "attempt": "a1", "state": "succeeded" })).0, None);
         assert_eq!(told("cancel_recorded", json!({ "cause": { "cause": "operator", "by": "bob" } })).1, "bob");
         assert_eq!(told("cancel_recorded", json!({ "cause": { "cause": "timeout" } })).0, Some(Mark::Deadline));
+        assert_eq!(told("hold_placed", json!({ "hold": { "by": "bob" } })), (Some(Mark::Asked), "bob".to_owned()));
+        assert_eq!(told("hold_ended", json!({ "how": { "by": "operator", "name": "eve" } })).1, "eve");
+        assert_eq!(told("hold_ended", json!({ "how": { "by": "time" } })).0, Some(Mark::Deadline));
         assert_eq!(told("decided", json!({ "record": { "by": "bob" } })), (Some(Mark::Decided), "bob".to_owned()));
         for (kind, mark) in [
             ("inspection", Mark::Read),

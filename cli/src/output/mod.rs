@@ -10,13 +10,14 @@
 //! | [`Printer`] | stdout and stderr in the chosen format |
 //! | [`Table`], [`Listing`], [`Record`] | what is printed |
 //! | [`Tone`], [`Mark`] | colours and symbols, each with its plain form |
-//! | [`time`] | instants, ages, silences |
+//! | [`time`], [`size`] | instants, ages, silences; sizes |
 //! | [`exit`] | exit codes |
 
 pub mod exit;
 mod mark;
 mod options;
 mod printer;
+pub mod size;
 mod table;
 mod terminal;
 pub mod time;

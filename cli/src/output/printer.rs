@@ -33,6 +33,9 @@ pub struct Record {
     pub text: String,
 }
 
+/// Lines of a block at most, so that it fits on any screen.
+const BLOCK: usize = 20;
+
 /// Stdout and stderr in the chosen format. Errors are those of writing; see [`super::exit::is_closed_pipe`].
 #[derive(Debug)]
 pub struct Printer<O: Write = AutoStream<io::Stdout>, E: Write = AutoStream<io::Stderr>> {
@@ -41,6 +44,8 @@ pub struct Printer<O: Write = AutoStream<io::Stdout>, E: Write = AutoStream<io::
     talk_terminal: Terminal,
     /// Columns of the line on stderr that the next output replaces; 0 where there is none.
     passing: usize,
+    /// Lines on stderr below the cursor that the next output replaces.
+    block: usize,
     out: O,
     err: E,
 }
@@ -62,6 +67,7 @@ impl Printer {
             terminal,
             talk_terminal,
             passing: 0,
+            block: 0,
             out: AutoStream::new(out, ColorChoice::AlwaysAnsi),
             err: AutoStream::new(err, talk),
         }
@@ -72,7 +78,7 @@ impl<O: Write, E: Write> Printer<O, E> {
     /// Over streams of the caller's.
     #[must_use]
     pub fn over(format: Format, terminal: Terminal, talk_terminal: Terminal, out: O, err: E) -> Self {
-        Self { format, terminal, talk_terminal, passing: 0, out, err }
+        Self { format, terminal, talk_terminal, passing: 0, block: 0, out, err }
     }
 
     /// The same, whatever its streams are.
@@ -82,8 +88,8 @@ impl<O: Write, E: Write> Printer<O, E> {
         O: Send + 'static,
         E: Send + 'static,
     {
-        let Self { format, terminal, talk_terminal, passing, out, err } = self;
-        Printer { format, terminal, talk_terminal, passing, out: Box::new(out), err: Box::new(err) }
+        let Self { format, terminal, talk_terminal, passing, block, out, err } = self;
+        Printer { format, terminal, talk_terminal, passing, block, out: Box::new(out), err: Box::new(err) }
     }
 
     /// What stdout can show.
@@ -161,8 +167,40 @@ impl<O: Write, E: Write> Printer<O, E> {
         self.err.flush()
     }
 
-    /// Takes the passing line away.
+    /// Whether [`Self::block`] draws anything: where a person sits, on a terminal that moves its cursor.
+    #[must_use]
+    pub fn redraws(&self) -> bool {
+        // A stream without colours is one from which every escape is taken.
+        self.talk_terminal.interactive && self.talk_terminal.colour
+    }
+
+    /// Lines on stderr that the next output replaces, cut to the width and to the first [`BLOCK`]. Only where
+    /// [`Self::redraws`] says so.
+    pub fn block(&mut self, lines: &[String]) -> io::Result<()> {
+        if !self.redraws() {
+            return Ok(());
+        }
+        self.clear()?;
+        let width = usize::from(self.talk_terminal.width.unwrap_or(80)).saturating_sub(1);
+        let more = lines.len().saturating_sub(BLOCK);
+        let rest = (more > 0).then(|| format!("and {more} more"));
+        let shown: Vec<&String> = lines.iter().take(BLOCK).chain(&rest).collect();
+        for line in &shown {
+            let line: String = line.chars().take(width).collect();
+            writeln!(self.err, "{line}")?;
+        }
+        write!(self.err, "\r\u{1b}[{}A", shown.len())?;
+        self.block = shown.len();
+        self.err.flush()
+    }
+
+    /// Takes the passing line or block away.
     pub fn clear(&mut self) -> io::Result<()> {
+        if self.block > 0 {
+            self.block = 0;
+            write!(self.err, "\r\u{1b}[J")?;
+            self.err.flush()?;
+        }
         if self.passing == 0 {
             return Ok(());
         }
@@ -288,6 +326,25 @@ mod tests {
             let read: serde_json::Value = serde_json::from_str(&out).expect("still JSON");
             assert_eq!(read["a"], text);
         }
+    }
+
+    #[test]
+    fn a_block_is_replaced_as_a_whole_and_only_on_a_terminal_that_can() {
+        let person = Terminal { interactive: true, colour: true, width: Some(10), ..Terminal::PLAIN };
+        let lines = ["shop@prod#12 active".to_owned(), "b".to_owned()];
+        let drawn = |terminal: Terminal, lines: &[String]| {
+            let (mut out, mut err) = (Vec::new(), Vec::new());
+            let mut printer = Printer::over(Format::Table, Terminal::PLAIN, terminal, &mut out, &mut err);
+            printer.block(lines).expect("a buffer");
+            printer.talk("done").expect("a buffer");
+            String::from_utf8(err).expect("text")
+        };
+        assert_eq!(drawn(person, &lines), "shop@prod\nb\n\r\u{1b}[2A\r\u{1b}[Jdone\n");
+        for other in [Terminal::PLAIN, Terminal { colour: false, ..person }] {
+            assert_eq!(drawn(other, &lines), "done\n");
+        }
+        let many: Vec<String> = (0..30).map(|number| number.to_string()).collect();
+        assert!(drawn(person, &many).contains("19\nand 10 mo\n\r\u{1b}[21A"), "{}", drawn(person, &many));
     }
 
     #[test]

@@ -60,7 +60,11 @@ fn attempt_text(attempt: &v1::Attempt, canvas: Canvas<'_>) -> String {
 
 fn decision(record: &v1::DecisionRecord, canvas: Canvas<'_>) -> String {
     let at = stamp::near(record.at.as_ref(), canvas).unwrap_or_default();
-    let ground = if record.attested { ", on a person's attestation" } else { "" };
+    let ground = match (record.attested, record.trusted) {
+        (true, _) => ", on a person's attestation",
+        (false, true) => ", on its agent's own report",
+        (false, false) => "",
+    };
     format!(
         "  {} {at}  {}  by {}{ground}: {} (runner {}, target {}, evidence up to {})\n",
         Mark::Decided.symbol(canvas.terminal),

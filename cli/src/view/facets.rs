@@ -32,6 +32,7 @@ fn intent(deployment: &v1::Deployment, canvas: Canvas<'_>) -> Vec<String> {
     let mut inputs: Vec<String> =
         deployment.inputs.iter().map(|(name, value)| format!("{}={}", one_line(name), one_line(value))).collect();
     inputs.sort();
+    inputs.extend(deployment.order.map(|order| format!("order {order}")));
     if !inputs.is_empty() {
         lines.push(format!("with {}", inputs.join(" ")));
     }

@@ -20,14 +20,43 @@ pub fn targets(targets: &[v1::Target], canvas: Canvas<'_>) -> Table {
         table.row_in_tones([
             (target.name.clone(), Tone::Strong),
             (holder.map(|holder| holder.label.clone()).unwrap_or_default(), Tone::Plain),
-            (holder.map_or_else(|| "free".to_owned(), |_| word::deployment_state(state)), stamp::state_tone(state)),
+            (
+                holder.map_or_else(|| free(target).to_owned(), |_| word::deployment_state(state)),
+                stamp::state_tone(state),
+            ),
             (since.unwrap_or_default(), Tone::Quiet),
             (target.waiting.len().to_string(), Tone::Plain),
             (revisions(target), Tone::Plain),
-            (target.held_because.clone(), Tone::Plain),
+            (because(target), Tone::Plain),
         ]);
     }
     table
+}
+
+fn free(target: &v1::Target) -> &'static str {
+    if target.hold.is_some() { "on hold" } else { "free" }
+}
+
+/// Why it is held, and by whom it is on hold.
+fn because(target: &v1::Target) -> String {
+    let hold =
+        target.hold.as_ref().map(|hold| format!("on hold by {}: {}", one_line(&hold.by), one_line(&hold.reason)));
+    let held = (!target.held_because.is_empty()).then(|| target.held_because.clone());
+    held.into_iter().chain(hold).collect::<Vec<_>>().join("; ")
+}
+
+/// By whom, since when, until when, why.
+pub(super) fn on_hold(hold: &v1::TargetHold, canvas: Canvas<'_>) -> String {
+    let since = stamp::aged(hold.since.as_ref(), canvas).map(|since| format!(" since {since}")).unwrap_or_default();
+    let until = match stamp::wall(hold.until.as_ref()) {
+        // Serving time stands still while no coordinator runs: it ends late after that.
+        Some(at) if at <= canvas.now => {
+            format!(", until {} and as long as no coordinator served", time::near(at, canvas.now))
+        }
+        Some(at) => format!(", until {}", time::near(at, canvas.now)),
+        None => String::new(),
+    };
+    format!("by {}{since}{until}: {}", one_line(&hold.by), one_line(&hold.reason))
 }
 
 fn revisions(target: &v1::Target) -> String {
@@ -59,6 +88,8 @@ pub fn target(target: &v1::Target, canvas: Canvas<'_>) -> String {
     text.push_str(&labelled("  policy", WIDTH, [one_line(&target.policy)]));
     let fence = if target.fence == 0 { "none yet".to_owned() } else { one_line(&target.fence_text) };
     text.push_str(&labelled("  fence", WIDTH, [fence]));
+    text.push_str(&labelled("  queue", WIDTH, (!target.queue.is_empty()).then(|| one_line(&target.queue))));
+    text.push_str(&labelled("  on hold", WIDTH, target.hold.iter().map(|hold| on_hold(hold, canvas))));
     if !target.who_can_act.is_empty() {
         text.push_str(&labelled("  to act", WIDTH, [one_line(&target.who_can_act)]));
     }
@@ -72,7 +103,7 @@ pub fn target(target: &v1::Target, canvas: Canvas<'_>) -> String {
 }
 
 fn holder(target: &v1::Target, canvas: Canvas<'_>) -> String {
-    let Some(holder) = &target.holder else { return "free".to_owned() };
+    let Some(holder) = &target.holder else { return free(target).to_owned() };
     let state = stamp::state_tone(holder.state).paint(&word::deployment_state(holder.state), canvas.terminal);
     let since = stamp::aged(target.held_since.as_ref(), canvas).unwrap_or_default();
     let because = match target.held_because.as_str() {
@@ -83,7 +114,7 @@ fn holder(target: &v1::Target, canvas: Canvas<'_>) -> String {
 }
 
 fn resources(target: &v1::Target, canvas: Canvas<'_>) -> Table {
-    let mut table = Table::new(&["resource", "adapter", "reach", "revision", "recorded", "on"]);
+    let mut table = Table::new(&["resource", "adapter", "reach", "revision", "recorded", "from", "on"]);
     for status in &target.resources {
         let resource = status.resource.clone().unwrap_or_default();
         let adapter = match &resource.adapter {
@@ -97,6 +128,7 @@ fn resources(target: &v1::Target, canvas: Canvas<'_>) -> Table {
             word::reach(resource.reach),
             revision(status),
             stamp::aged(status.recorded_at.as_ref(), canvas).unwrap_or_default(),
+            one_line(&status.source),
             one_line(&status.home),
         ]);
     }

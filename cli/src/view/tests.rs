@@ -218,6 +218,7 @@ fn no_text_of_an_answer_reaches_the_terminal_raw() {
         home: evil(),
         knowledge: 2,
         recorded_at: None,
+        source: evil(),
     };
     let target = v1::Target {
         name: evil(),
@@ -231,6 +232,43 @@ fn no_text_of_an_answer_reaches_the_terminal_raw() {
         waiting: deployment.summary.clone().into_iter().collect(),
         who_can_act: evil(),
         held_since: None,
+        hold: Some(v1::TargetHold { by: evil(), reason: evil(), ..v1::TargetHold::default() }),
+        queue: evil(),
+    };
+    let evil_step = v1::PlannedStep {
+        name: evil(),
+        adapter: evil(),
+        resource: evil(),
+        wanted_revision: evil(),
+        expected_revision: evil(),
+        if_contact_is_lost: evil(),
+        ..v1::PlannedStep::default()
+    };
+    let evil_plan = v1::Plan {
+        target: evil(),
+        label: evil(),
+        plan_digest: evil(),
+        inputs: [(evil(), evil())].into(),
+        policy: evil(),
+        entry: v1::PlanEntry::Refused as i32,
+        entry_because: evil(),
+        refused_code: evil(),
+        holder: deployment.summary.clone(),
+        hold: target.hold.clone(),
+        before: deployment.summary.clone().into_iter().collect(),
+        supersedes: deployment.summary.clone().into_iter().collect(),
+        agents: vec![v1::PlannedAgent { agent: evil(), why_not: evil() }],
+        steps: vec![evil_step],
+        resources: vec![v1::PlannedResource {
+            resource: evil(),
+            knowledge: 2,
+            revision: evil(),
+            source: evil(),
+            wanted_revision: evil(),
+            ..v1::PlannedResource::default()
+        }],
+        not_undone: vec![evil()],
+        ..v1::Plan::default()
     };
     let agent = v1::Agent {
         name: evil(),
@@ -249,6 +287,9 @@ fn no_text_of_an_answer_reaches_the_terminal_raw() {
         reconciliation(&list, canvas),
         evidence(std::slice::from_ref(&piece), canvas).draw(canvas.terminal),
         one_evidence(&piece, canvas),
+        plan(&evil_plan, canvas),
+        one_line_of(&deployment),
+        fleet_line(&deployment, std::time::Duration::ZERO, None, 0, canvas.terminal),
         super::target(&target, canvas),
         targets(&[target], canvas).draw(canvas.terminal),
         agents(&[agent], canvas).draw(canvas.terminal),
@@ -315,4 +356,145 @@ shown up to evidence 3; an admin
     assert_eq!(shown, expected, "\n{shown}");
     list.runner = v1::RunnerState::FencedOff as i32;
     assert!(!reconciliation(&list, canvas()).contains("not final"));
+}
+
+fn planned() -> v1::Plan {
+    let step = |name: &str, effect: StepEffect, lost: &str| v1::PlannedStep {
+        name: name.to_owned(),
+        effect: effect as i32,
+        adapter: "command".to_owned(),
+        retry: v1::RetryClass::Pure as i32,
+        if_contact_is_lost: lost.to_owned(),
+        ..v1::PlannedStep::default()
+    };
+    v1::Plan {
+        target: "shop@prod".to_owned(),
+        label: "shop@prod#13".to_owned(),
+        plan_digest: "3f2a".to_owned(),
+        inputs: [("revision".to_owned(), "v2".to_owned())].into(),
+        order: Some(41),
+        lease_ttl: Some(duration_to_wire(Millis(30_000))),
+        max_attempts: 3,
+        policy: "manual".to_owned(),
+        entry: v1::PlanEntry::Waits as i32,
+        entry_because: "bob has put the target on hold: freeze".to_owned(),
+        hold: Some(v1::TargetHold {
+            by: "bob".to_owned(),
+            reason: "freeze".to_owned(),
+            since: stamp(0),
+            until: stamp(3_600),
+        }),
+        before: vec![v1::DeploymentSummary {
+            label: "shop@prod#12".to_owned(),
+            state: DeploymentState::Queued as i32,
+            ..v1::DeploymentSummary::default()
+        }],
+        agents: vec![
+            v1::PlannedAgent { agent: "web-01".to_owned(), why_not: String::new() },
+            v1::PlannedAgent { agent: "web-02".to_owned(), why_not: "no contact".to_owned() },
+        ],
+        steps: vec![
+            step("fetch", StepEffect::None, "nothing is changed by it"),
+            v1::PlannedStep {
+                adapter: "release".to_owned(),
+                resource: "site".to_owned(),
+                retry: v1::RetryClass::Idempotent as i32,
+                timeout: Some(duration_to_wire(Millis(600_000))),
+                wanted_revision: "v2".to_owned(),
+                expected_revision: "v1".to_owned(),
+                pin: v1::PinHolds::Yes as i32,
+                ..step("switch", StepEffect::Mutates, "uncertain after 30s; a fence-off; a person decides")
+            },
+        ],
+        resources: vec![v1::PlannedResource {
+            resource: "site".to_owned(),
+            knowledge: v1::RevisionKnowledge::Recorded as i32,
+            revision: "v1".to_owned(),
+            recorded_at: stamp(0),
+            source: "as shop@prod#11 left it on web-01".to_owned(),
+            wanted_revision: "v2".to_owned(),
+        }],
+        not_undone: vec!["what the command of step migrate changes".to_owned()],
+        ..v1::Plan::default()
+    }
+}
+
+#[test]
+fn a_plan_says_what_would_run_and_where_it_would_stand() {
+    let expected = "\
+shop@prod would be shop@prod#13 and wait: bob has put the target on hold: freeze
+  plan       3f2a
+  with       revision=v2
+  order      41
+  lease      30s, 3 tries
+  policy     manual
+  on hold    by bob since 14:20:00Z (2m ago), until 15:20:00Z: freeze
+  before it  shop@prod#12 (queued)
+  agents     web-01 can run it now
+             web-02 can't: no contact
+
+#  STEP    EFFECT   BY       ON    RETRY       TIMEOUT  WANTED  EXPECTS
+1  fetch   none     command        pure
+2  switch  mutates  release  site  idempotent  10m      v2      v1, as is on record
+
+RESOURCE  NOW  WANTED  RECORDED            FROM
+site      v1   v2      14:20:00Z (2m ago)  as shop@prod#11 left it on web-01
+
+If contact is lost during
+  fetch   nothing is changed by it
+  switch  uncertain after 30s
+          a fence-off
+          a person decides
+
+A rollback would not undo
+  what the command of step migrate changes
+";
+    assert_eq!(plan(&planned(), canvas()), expected);
+}
+
+#[test]
+fn a_plan_that_would_begin_or_be_refused_says_so_first() {
+    let begins = v1::Plan { entry: v1::PlanEntry::Begins as i32, ..planned() };
+    assert!(plan(&begins, canvas()).starts_with("shop@prod would be shop@prod#13 and begin at once\n"));
+    let refused = v1::Plan {
+        entry: v1::PlanEntry::Refused as i32,
+        entry_because: "order key 9 is lower than 10\u{1b}[31m".to_owned(),
+        refused_code: "HF-2012".to_owned(),
+        ..planned()
+    };
+    let shown = plan(&refused, canvas());
+    assert!(
+        shown.starts_with("shop@prod would be refused (HF-2012): order key 9 is lower than 10\\u{1b}[31m\n"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_target_on_hold_is_not_shown_as_held() {
+    let hold =
+        |until| Some(v1::TargetHold { by: "bob".to_owned(), reason: "freeze".to_owned(), since: stamp(0), until });
+    let mut free = v1::Target { name: "shop@prod".to_owned(), hold: hold(stamp(60)), ..v1::Target::default() };
+    let shown = target(&free, canvas());
+    assert!(shown.starts_with("shop@prod  on hold\n"), "{shown}");
+    let late = "by bob since 14:20:00Z (2m ago), until 14:21:00Z and as long as no coordinator served: freeze";
+    assert!(shown.contains(late), "{shown}");
+    free.hold = hold(None);
+    assert!(target(&free, canvas()).contains("by bob since 14:20:00Z (2m ago): freeze"));
+    let table = targets(&[free], canvas()).draw(&Terminal::PLAIN);
+    assert!(table.contains("on hold by bob: freeze") && !table.contains("held by bob"), "{table}");
+}
+
+#[test]
+fn several_deployments_are_one_line_each() {
+    let mut deployment = uncertain();
+    let line = "shop@prod#12         uncertain nothing that was accepted says how it ended";
+    assert_eq!(one_line_of(&deployment), line);
+    let drawn = |deployment: &v1::Deployment| {
+        fleet_line(deployment, std::time::Duration::ZERO, None, 0, &Terminal { unicode: false, ..Terminal::PLAIN })
+    };
+    assert_eq!(drawn(&deployment), line, "what moves no further has no spinner");
+    let about = deployment.summary.as_mut().expect("there");
+    about.state = DeploymentState::Queued as i32;
+    (deployment.attempts, deployment.waiting) = (Vec::new(), "shop@prod#11 holds the target".to_owned());
+    assert_eq!(drawn(&deployment), "shop@prod#12            queued: shop@prod#11 holds the target");
 }

@@ -71,6 +71,10 @@ words! {
     effect: v1::StepEffect {
         Unspecified => "not told", Mutates => "mutates", None => "none",
     }
+    /// Whether a step may be repeated.
+    retry: v1::RetryClass {
+        Unspecified => "not told", Pure => "pure", Idempotent => "idempotent", Unsafe => "unsafe",
+    }
     /// Who reaches a resource.
     reach: v1::Reach {
         Unspecified => "not told", Host => "host", Shared => "shared",

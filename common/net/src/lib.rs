@@ -19,12 +19,14 @@
 //! | [`backoff`] | exponential delays with full jitter |
 //! | [`config`] | a TOML file overridden by `HOLDFAST_*` |
 //! | [`telemetry`] | the log on stderr |
+//! | [`ops`] | health and metrics, on a listener of their own |
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod backoff;
 pub mod bearer;
 pub mod channel;
 pub mod config;
+pub mod ops;
 pub mod peer;
 pub mod serve;
 pub mod telemetry;

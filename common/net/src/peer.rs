@@ -6,12 +6,14 @@
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use holdfast_common::id::AgentName;
 use holdfast_common::spec::hex;
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Sleep;
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 use x509_parser::extensions::GeneralName;
@@ -61,15 +63,38 @@ fn our_uri<'a>(name: &GeneralName<'a>) -> Option<&'a str> {
 }
 
 /// An accepted TLS connection that knows its [`Peer`], over any byte stream.
+///
+/// A peer that has shown that it can do TLS and then says nothing is worth no more than one that never did: its
+/// connection fails when the HTTP/2 preface is not there in time. From then on the server's pings tell.
 #[derive(Debug)]
 pub struct PeerStream<S> {
     stream: TlsStream<S>,
     peer: Peer,
+    preface: Option<Preface>,
+}
+
+/// The first words of an HTTP/2 client, that are still to come.
+#[derive(Debug)]
+struct Preface {
+    bytes_left: usize,
+    limit: Pin<Box<Sleep>>,
+}
+
+impl Preface {
+    /// Of `PRI * HTTP/2.0`, two line ends, `SM`, two line ends.
+    const BYTES: usize = 24;
+
+    fn within(limit: Duration) -> Self {
+        Self { bytes_left: Self::BYTES, limit: Box::pin(tokio::time::sleep(limit)) }
+    }
 }
 
 impl<S> PeerStream<S> {
+    /// Longest time from a complete handshake to the HTTP/2 preface.
+    pub const PREFACE_LIMIT: Duration = Duration::from_secs(10);
+
     pub(crate) fn new(stream: TlsStream<S>, peer: Peer) -> Self {
-        Self { stream, peer }
+        Self { stream, peer, preface: Some(Preface::within(Self::PREFACE_LIMIT)) }
     }
 
     /// The other end.
@@ -89,7 +114,18 @@ impl<S> Connected for PeerStream<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for PeerStream<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
+        let Some(preface) = &mut self.preface else { return Pin::new(&mut self.stream).poll_read(cx, buffer) };
+        if preface.limit.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
+        let read = buffer.filled().len() - before;
+        self.preface = self.preface.take().filter(|preface| preface.bytes_left > read).map(|mut preface| {
+            preface.bytes_left -= read;
+            preface
+        });
+        Poll::Ready(Ok(()))
     }
 }
 

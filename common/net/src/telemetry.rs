@@ -55,7 +55,8 @@ pub fn init(format: Format, filter: &str) -> Result<(), Error> {
     let subscriber = tracing_subscriber::fmt().with_writer(io::stderr).with_env_filter(parsed);
     match format {
         Format::Text => subscriber.with_ansi(coloured()).finish().try_init(),
-        Format::Json => subscriber.json().flatten_event(true).with_ansi(false).finish().try_init(),
+        // Without the module: `target` is a target of ours, and no line has a key twice.
+        Format::Json => subscriber.json().flatten_event(true).with_target(false).with_ansi(false).finish().try_init(),
     }
     .map_err(|_| Error::Already)
 }

@@ -45,3 +45,9 @@ pub(super) const REASON_MISSING: Explanation = Explanation {
     still_true: "Nothing was changed.",
     next: "Say why with --reason TEXT. Whoever reads it next year has only that.",
 };
+
+pub(super) const OBSERVED_MISSING: Explanation = Explanation {
+    what: "The deployment waits because nobody knows which revision a resource has. An attestation that does not say which one you saw would not tell that.",
+    still_true: "Nothing was recorded, and the deployment waits as before.",
+    next: "Look at the resource, then repeat the command with --observed REVISION.",
+};

@@ -40,6 +40,22 @@ pub(super) const STATES: &[(&str, Explanation)] = &[
         ),
     ),
     (
+        "hold",
+        state(
+            "An operator has put the target on hold, with a reason and perhaps until a time. It is a person's word about the target, and not the state `held` of a deployment.",
+            "What was under way goes on to its end. Nothing new begins: no deployment takes the target, and none gets a further attempt.",
+            "holdfast target show T tells who, why and until when. holdfast target unhold T ends it; what is first in the queue then begins.",
+        ),
+    ),
+    (
+        "superseded",
+        state(
+            "The target's queue is `latest`, and a newer deployment was recorded while this one waited. It ended as cancelled.",
+            "It was never permitted to change anything, so nothing was changed. The deployment that holds the target is never superseded.",
+            "Look at the newer one, which is named. If you need this one, submit it again: it then supersedes what waits.",
+        ),
+    ),
+    (
         "succeeded",
         state(
             "It ended well: every mutating step was observed as applied, or a person accepted it on evidence.",

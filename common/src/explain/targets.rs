@@ -38,6 +38,12 @@ pub(super) const REVISION_MISMATCH: Explanation = Explanation {
     next: "holdfast target inspect TARGET reads the revision now. Find out who changed it before you correct expected_revision and submit again.",
 };
 
+pub(super) const ORDER_PASSED: Explanation = Explanation {
+    what: "The deployment's order key is lower than the one of a deployment that has held this target before: it would put an older state over a newer one. The same key again is taken.",
+    still_true: "Nothing of it was begun, and the target stays as the newer deployment left it.",
+    next: "Submit the newest state. To put an older one in place on purpose, submit a file without `order`, or with a higher key.",
+};
+
 pub(super) const NO_ELIGIBLE_AGENT: Explanation = Explanation {
     what: "No agent can take this deployment now. An agent must be connected, have all labels of the target, not be draining, and serve its resources.",
     still_true: "Nothing was begun on the target. A deployment that is queued for this reason starts by itself once an agent can take it.",
@@ -68,6 +74,18 @@ pub(super) const REVISION_UNKNOWN: Explanation = Explanation {
     next: "holdfast target inspect TARGET reads it where the adapter can. Where it can't, look yourself and record what you saw.",
 };
 
+pub(super) const TARGET_ON_HOLD: Explanation = Explanation {
+    what: "An operator has put this target on hold, and you asked not to wait. A hold is a person's word that nothing new may begin; it is not the state `held` of a deployment.",
+    still_true: "What was under way goes on to its end, and what waits keeps its place. Nothing of yours was recorded.",
+    next: "holdfast target show TARGET tells who, why and until when. holdfast target unhold TARGET ends the hold; or submit without --no-queue to wait.",
+};
+
+pub(super) const NOT_ON_HOLD: Explanation = Explanation {
+    what: "There is no hold on this target to take away: nobody placed one, or it ended by itself when its time had passed.",
+    still_true: "Nothing was changed. If nothing starts there, something else is the reason.",
+    next: "holdfast target show TARGET tells who holds the target and what its queue waits for.",
+};
+
 pub(super) const TARGET_IN_USE: Explanation = Explanation {
     what: "The declaration of a target can't change while a deployment holds it or waits for it: those were resolved against the old declaration.",
     still_true: "The old declaration is in force, and the deployments go on under it.",
@@ -96,4 +114,22 @@ pub(super) const QUEUE_FULL: Explanation = Explanation {
     what: "As many deployments wait for this target as may wait. The bound keeps a pipeline gone wild from filling the store.",
     still_true: "Nothing of yours was recorded, and those that wait keep their places.",
     next: "holdfast list shows who waits. Cancel what nobody needs any more, or find out what holds the target.",
+};
+
+pub(super) const ARCHIVE_MISSING: Explanation = Explanation {
+    what: "The file names an archive to upload, and the coordinator has none of that digest. It was never uploaded, or nothing has used it for so long that it was removed.",
+    still_true: "Nothing was recorded and nothing was started: an archive is there before a deployment of it is.",
+    next: "holdfast deploy uploads it before it submits: run it where the file upload:PATH is, relative to the deployment's file.",
+};
+
+pub(super) const ARCHIVE_DIFFERS: Explanation = Explanation {
+    what: "The bytes of the archive have another SHA-256 than the file asks for. The digest alone says which archive is meant.",
+    still_true: "Nothing was recorded, nothing was started, and what was uploaded of it is gone again.",
+    next: "If the archive is the right one, put the digest that the error names into the file. If not, build or fetch the right one.",
+};
+
+pub(super) const ARCHIVE_TOO_LARGE: Explanation = Explanation {
+    what: "The archive is larger than the coordinator takes, or all archives together have reached their bound and none of them may go: those of deployments that have not ended, and of the last ones of each target, stay.",
+    still_true: "Nothing was recorded and nothing was started.",
+    next: "Make it smaller, or raise archives.max_bytes or archives.keep_bytes_total in the coordinator's configuration. An archive can also lie on the host or behind an https URL.",
 };

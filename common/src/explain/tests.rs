@@ -24,7 +24,7 @@ fn every_code_is_explained_and_no_two_alike() {
 #[test]
 fn every_state_stage_disposition_and_reason_is_explained() {
     let words = "
-        queued active succeeded failed cancelled uncertain held
+        queued active succeeded failed cancelled uncertain held hold superseded
         offered running stopped declined lapsed interrupted resolved
         pending permitted started applied unknown not_started carried
         requested recorded delivered acted observed

@@ -1,17 +1,19 @@
 //! The deployment file, as written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use crate::archive::ArchiveSource;
 use crate::code::Code;
 use crate::file::inputs::{Input, Inputs};
-use crate::file::later;
 use crate::file::reader::{Fields, Item, Place, Reader, shown};
-use crate::file::step::Step;
+use crate::file::step::{Step, Work};
 use crate::file::target::TOP_KEYS as TARGET_KEYS;
-use crate::file::tree::{self, Node};
-use crate::file::{Errors, SCHEMA, text};
+use crate::file::template::Template;
+use crate::file::tree::{self, Node, Value};
+use crate::file::{Errors, SCHEMA, field, later, reconcile, text};
 use crate::id::TargetName;
-use crate::spec::RetrySpec;
+use crate::recovery::Policy;
+use crate::spec::{OrderKey, RetrySpec};
 use crate::time::Millis;
 
 /// The keys at the top of the file.
@@ -36,6 +38,9 @@ pub struct DeploymentFile {
     pub(super) lease_ttl: Millis,
     pub(super) cancel_grace: Millis,
     pub(super) retry: RetrySpec,
+    // Stricter than the target, or as it is.
+    pub(super) policy: Option<Policy>,
+    pub(super) order: Option<Order>,
     pub(super) steps: Vec<Step>,
 }
 
@@ -71,6 +76,21 @@ impl DeploymentFile {
         &self.inputs.declared
     }
 
+    /// The files to upload, each with the digest that the file gives, as far as these inputs and the defaults tell them.
+    /// Faults are left to [`resolve`](Self::resolve).
+    #[must_use]
+    pub fn uploads(&self, inputs: &BTreeMap<String, String>) -> BTreeSet<(String, String)> {
+        let values = self.inputs.values(&mut Reader::default(), inputs);
+        let upload = |step: &Step| {
+            let Work::Release { archive, sha256 } = &step.work else { return None };
+            match ArchiveSource::of(&archive.expand(&values)?) {
+                Ok(ArchiveSource::Upload(path)) => Some((path.to_owned(), sha256.expand(&values)?)),
+                Ok(ArchiveSource::Host(_) | ArchiveSource::Https(_)) | Err(_) => None,
+            }
+        };
+        self.steps.iter().filter_map(upload).collect()
+    }
+
     fn read(reader: &mut Reader, root: &Node, text: &str) -> Option<Self> {
         let fields = open(reader, root, &TOP_KEYS)?;
         let target = fields.get("target").and_then(|item| reader.parsed(&item)).map(|name| name.value);
@@ -80,11 +100,20 @@ impl DeploymentFile {
         let retry = retry(reader, fields.get("retry"));
         later::verify(reader, fields.get("verify"));
         later::rollback(reader, fields.get("rollback"));
-        later::reconcile(reader, fields.get("reconcile"));
-        later::order(reader, fields.get("order"));
+        let policy = reconcile::of_deployment(reader, fields.get("reconcile"));
+        let order = fields.get("order").and_then(|item| order(reader, &item, &inputs));
         let steps = steps(reader, &fields, &inputs)?;
-        Some(Self { text: text.to_owned(), target, inputs, lease_ttl, cancel_grace, retry, steps })
+        Some(Self { text: text.to_owned(), target, inputs, lease_ttl, cancel_grace, retry, policy, order, steps })
     }
+}
+
+/// The order key as written.
+#[derive(Clone, Debug)]
+pub(super) enum Order {
+    /// A number.
+    Key(OrderKey),
+    /// A string that must come to one.
+    Text(Template),
 }
 
 /// Opens the root and looks at `schema` before anything else: another schema has other keys.
@@ -134,6 +163,23 @@ fn span(
     let fields = table.and_then(|item| reader.table(&item, &[key]));
     let item = fields.and_then(|fields| fields.get(key));
     item.and_then(|item| reader.duration(&item, range)).unwrap_or(default)
+}
+
+/// A number, or a string that comes to one once its inputs stand in it.
+fn order(reader: &mut Reader, item: &Item<'_>, inputs: &Inputs) -> Option<Order> {
+    match &item.node.value {
+        Value::Integer(number) => match u64::try_from(*number).ok().and_then(OrderKey::new) {
+            Some(key) => Some(Order::Key(key)),
+            None => {
+                reader.complain(item.place(), field::no_order(&number.to_string()));
+                None
+            }
+        },
+        Value::Text(_) => reader.ruled_template(item, &inputs.names, field::order).map(Order::Text),
+        Value::Boolean(_) | Value::OtherNumber | Value::Date | Value::Null | Value::List(_) | Value::Table(_) => {
+            reader.wrong_kind(item, "an integer, or a string that comes to one")
+        }
+    }
 }
 
 fn retry(reader: &mut Reader, item: Option<Item<'_>>) -> RetrySpec {

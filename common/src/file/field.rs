@@ -1,8 +1,9 @@
 //! The rules of single values. They hold for what stands in the file and for what a substitution makes of it.
 
-use crate::code::Code;
+use crate::archive::ArchiveSource;
 use crate::file::reader::{Complaint, shown};
 use crate::id::Revision;
+use crate::spec::OrderKey;
 
 const MAX_PATH: usize = 1024;
 
@@ -21,22 +22,9 @@ pub(super) fn revision(text: &str) -> Result<(), Complaint> {
     Revision::new(text).map(|_| ()).map_err(|error| Complaint::invalid(error.to_string()))
 }
 
-/// A path on the host: absolute, or relative to the attempt's own folder and inside it.
+/// A path on the host, an https URL, or a file to upload.
 pub(super) fn archive(text: &str) -> Result<(), Complaint> {
-    if text.contains("://") {
-        let message = "an archive from a URL: not supported by this version; give the path of a file on the host";
-        return Err(Complaint { code: Code::NotSupported, message: message.to_owned() });
-    }
-    if text.is_empty() || text.len() > MAX_PATH {
-        return Err(Complaint::invalid(format!("a path has 1 to {MAX_PATH} bytes, this one has {}", text.len())));
-    }
-    if text.split('/').any(|part| part == "..") {
-        return Err(Complaint::invalid("a path with \"..\" is not allowed"));
-    }
-    if text.ends_with('/') {
-        return Err(Complaint::invalid("this names a folder, not a file"));
-    }
-    Ok(())
+    ArchiveSource::of(text).map(|_| ()).map_err(|why| Complaint::invalid(why.to_string()))
 }
 
 /// A folder that belongs to a resource: absolute, and written in the one plain way.
@@ -56,6 +44,15 @@ pub(super) fn root(text: &str) -> Result<(), Complaint> {
 pub(super) fn overlap(one: &str, other: &str) -> bool {
     let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
     long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// An order key in a string.
+pub(super) fn order(text: &str) -> Result<(), Complaint> {
+    OrderKey::parse(text).map(|_| ()).ok_or_else(|| no_order(text))
+}
+
+pub(super) fn no_order(text: &str) -> Complaint {
+    Complaint::invalid(format!("{} is no order key: a whole number from 0 to {}", shown(text), OrderKey::MAX))
 }
 
 pub(super) fn program(text: &str) -> Result<(), Complaint> {

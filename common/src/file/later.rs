@@ -4,32 +4,9 @@
 
 use crate::code::Code;
 use crate::file::reader::{Item, Reader};
-use crate::recovery::Policy;
 use crate::time::Millis;
 
 const DAY: Millis = Millis::from_secs(86_400);
-
-const POLICIES: [(&str, Policy); 3] =
-    [("manual", Policy::Manual), ("when-proven", Policy::WhenProven), ("trust-report", Policy::TrustReport)];
-
-/// `[reconcile]`. Without it the policy is `manual`.
-pub(super) fn reconcile(reader: &mut Reader, item: Option<Item<'_>>) -> Policy {
-    let Some(fields) = item.and_then(|item| reader.table(&item, &["policy", "patience"])) else {
-        return Policy::Manual;
-    };
-    if let Some(patience) = fields.get("patience")
-        && reader.duration(&patience, Millis(0)..=Millis(DAY.0 * 30)).is_some()
-    {
-        reader.not_supported(&patience, "patience before the coordinator decides by itself");
-    }
-    let Some(policy) = fields.get("policy") else { return Policy::Manual };
-    match reader.choice(&policy, &POLICIES) {
-        Some(Policy::Manual) | None => {}
-        Some(Policy::WhenProven) => reader.not_supported(&policy, "the policy \"when-proven\""),
-        Some(Policy::TrustReport) => reader.not_supported(&policy, "the policy \"trust-report\""),
-    }
-    Policy::Manual
-}
 
 /// `[approval]`.
 pub(super) fn approval(reader: &mut Reader, item: Option<Item<'_>>) {
@@ -37,14 +14,6 @@ pub(super) fn approval(reader: &mut Reader, item: Option<Item<'_>>) {
     let Some(people) = fields.get("people") else { return };
     if reader.integer(&people, 0..=100).is_some_and(|count| count > 0) {
         reader.not_supported(&people, "approval by people");
-    }
-}
-
-/// `queue`.
-pub(super) fn queue(reader: &mut Reader, item: Option<Item<'_>>) {
-    let Some(item) = item else { return };
-    if reader.choice(&item, &[("fifo", true), ("latest", false)]) == Some(false) {
-        reader.not_supported(&item, "the queue \"latest\"");
     }
 }
 

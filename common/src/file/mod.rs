@@ -20,6 +20,7 @@ mod inputs;
 mod json;
 mod later;
 mod reader;
+mod reconcile;
 mod resolve;
 mod step;
 mod suggest;
@@ -28,11 +29,13 @@ mod template;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod undigested;
 
 pub use deployment::DeploymentFile;
 pub use error::{Error, Errors, Position};
 pub use inputs::{Input, InputKind};
 pub use target::TargetFile;
+pub use undigested::uploads_without_digest;
 
 /// The only schema that this version reads.
 pub const SCHEMA: &str = "holdfast/v1";

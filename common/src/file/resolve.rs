@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use crate::code::Code;
+use crate::file::deployment::Order;
 use crate::file::reader::{Complaint, Place, Reader};
 use crate::file::step::{Step, Work};
 use crate::file::template::Template;
 use crate::file::{DeploymentFile, Errors, MAX_RESOLVED, field};
 use crate::id::{ResourceName, Revision, TargetName};
-use crate::spec::{DeploymentSpec, ResourceAdapter, StepBody, StepEffect, StepSpec, TargetSpec};
+use crate::spec::{DeploymentSpec, OrderKey, ResourceAdapter, StepBody, StepEffect, StepSpec, TargetSpec};
 
 impl DeploymentFile {
     /// Everything that can be said without the target and without inputs that have no default.
@@ -21,6 +22,7 @@ impl DeploymentFile {
             strings.revision(step.revision.as_ref());
             strings.revision(step.expected_revision.as_ref());
         }
+        strings.order(self.order.as_ref());
         self.done(reader, Some(()))
     }
 
@@ -42,6 +44,7 @@ impl DeploymentFile {
         let mut strings = Strings { reader: &mut reader, values: &values, left: MAX_RESOLVED };
         let steps: Vec<_> = self.steps.iter().map(|step| strings.step(step, target)).collect();
         let steps = steps.into_iter().collect::<Option<Vec<_>>>();
+        let order = strings.order(self.order.as_ref());
         let spec = steps.map(|steps| DeploymentSpec {
             target: target.name.clone(),
             inputs: values.clone(),
@@ -49,6 +52,8 @@ impl DeploymentFile {
             steps,
             cancel_grace: self.cancel_grace,
             retry: self.retry,
+            policy: self.policy,
+            order,
         });
         self.done(reader, spec)
     }
@@ -148,6 +153,13 @@ impl Strings<'_> {
     fn revision(&mut self, template: Option<&Template>) -> Option<Revision> {
         let text = self.string(template?, field::revision)?;
         Some(Revision::new(text).expect("checked by the rule"))
+    }
+
+    fn order(&mut self, order: Option<&Order>) -> Option<OrderKey> {
+        match order? {
+            Order::Key(key) => Some(*key),
+            Order::Text(template) => OrderKey::parse(&self.string(template, field::order)?),
+        }
     }
 
     /// `None` where a value is missing (only when no inputs were given: [`DeploymentFile::check`]) or a fault was

@@ -181,7 +181,7 @@ fn work(
 
 impl Reader {
     /// A template whose value has a rule. Where it has no gap the rule is asked at once.
-    fn ruled_template(
+    pub(super) fn ruled_template(
         &mut self,
         item: &Item<'_>,
         inputs: &BTreeSet<String>,

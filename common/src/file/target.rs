@@ -6,8 +6,8 @@ use crate::code::Code;
 use crate::file::deployment::{TOP_KEYS as DEPLOYMENT_KEYS, open};
 use crate::file::reader::{Fields, Item, Place, Reader, shown};
 use crate::file::tree::{self, Node};
-use crate::file::{Errors, field, later, text};
-use crate::spec::{Reach, ResourceAdapter, ResourceSpec, TargetSpec};
+use crate::file::{Errors, field, later, reconcile, text};
+use crate::spec::{QueueKind, Reach, ResourceAdapter, ResourceSpec, TargetSpec};
 
 /// The keys at the top of the file.
 pub(super) const TOP_KEYS: [&str; 8] =
@@ -47,12 +47,13 @@ fn target(reader: &mut Reader, root: &Node) -> Option<TargetSpec> {
     let fields = open(reader, root, &TOP_KEYS)?;
     let name = reader.required(&fields, "name").and_then(|item| reader.parsed(&item));
     let agents = reader.required(&fields, "agents").and_then(|item| labels(reader, &item));
-    let policy = later::reconcile(reader, fields.get("reconcile"));
-    later::queue(reader, fields.get("queue"));
+    let (policy, patience) = reconcile::of_target(reader, fields.get("reconcile"));
+    let queues = [("fifo", QueueKind::Fifo), ("latest", QueueKind::Latest)];
+    let queue = fields.get("queue").and_then(|item| reader.choice(&item, &queues)).unwrap_or_default();
     later::approval(reader, fields.get("approval"));
     later::order(reader, fields.get("order"));
     let resources = resources(reader, &fields);
-    Some(TargetSpec { name: name?.value, agents: agents?, policy, resources: resources? })
+    Some(TargetSpec { name: name?.value, agents: agents?, policy, patience, queue, resources: resources? })
 }
 
 /// The label selector. An empty one would choose every agent, so it is refused.

@@ -92,7 +92,10 @@ fn ending(state: Option<&TargetState>, recorded: &Recorded) -> Option<Deployment
 
 fn about(state: Option<&TargetState>, event: &Event) -> Option<DeploymentId> {
     match event {
-        Event::TargetDeclared { .. } | Event::RevisionRecorded { .. } => None,
+        Event::TargetDeclared { .. }
+        | Event::RevisionRecorded { .. }
+        | Event::HoldPlaced { .. }
+        | Event::HoldEnded { .. } => None,
         Event::Submitted { deployment, .. }
         | Event::Reserved { deployment, .. }
         | Event::Waits { deployment, .. }
@@ -102,6 +105,7 @@ fn about(state: Option<&TargetState>, event: &Event) -> Option<DeploymentId> {
         | Event::CancelRecorded { deployment, .. }
         | Event::CancelAfterEnd { deployment, .. }
         | Event::DeploymentMoved { deployment, .. }
+        | Event::PolicyScheduled { deployment, .. }
         | Event::Decided { deployment, .. }
         | Event::DeploymentEnded { deployment, .. } => Some(*deployment),
         Event::LeaseRenewed { .. }
@@ -152,10 +156,15 @@ pub(crate) fn change(state: &mut TargetState, recorded: &Recorded) -> Result<(),
             target::cancelled(state, recorded.at, *deployment, cause, reason)?;
         }
         Event::CancelAfterEnd { .. } => {}
-        Event::DeploymentMoved { deployment, state: to, .. } => waiting::moved(state, *deployment, *to)?,
+        Event::DeploymentMoved { deployment, state: to, policy_at, .. } => {
+            waiting::moved(state, *deployment, *to, *policy_at)?;
+        }
+        Event::PolicyScheduled { deployment, at } => waiting::scheduled(state, *deployment, *at)?,
         Event::Decided { deployment, record } => target::decided(state, *deployment, record)?,
         Event::DeploymentEnded { deployment, state: end, .. } => waiting::ended(state, *deployment, *end)?,
         Event::RevisionRecorded { resource, knowledge } => target::revision(state, resource, knowledge)?,
+        Event::HoldPlaced { hold } => state.hold = Some(hold.clone()),
+        Event::HoldEnded { .. } => target::hold_ended(state)?,
     }
     state.sequence = recorded.sequence;
     Ok(())

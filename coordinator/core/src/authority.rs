@@ -95,6 +95,11 @@ pub(crate) fn is_raise(state: &TargetState, fence: Fence) -> bool {
     state.fence.is_none_or(|highest| fence > highest)
 }
 
+/// Whether nothing was allocated above the attempt's fence: neither another lease nor a fence-off.
+pub(crate) fn is_highest(state: &TargetState, attempt: &Attempt) -> bool {
+    state.fence == Some(attempt.fence)
+}
+
 /// Whether a resource that was raised to `raised` refuses the attempt.
 pub(crate) fn is_refused(attempt: &Attempt, raised: Fence) -> bool {
     attempt.fence < raised

@@ -56,6 +56,8 @@ bugs! {
     EvidenceMovedIgnored = "evidence_moved_ignored";
     /// A passed deadline ends the deployment.
     TimeoutEnds = "timeout_ends";
+    /// A new attempt begins although an operator has put the target on hold.
+    StartUnderHold = "start_under_hold";
 }
 
 /// Whether a fault is on.

@@ -40,8 +40,11 @@ fn undeclared(input: &Input) -> Result<Decision, Refusal> {
         | Input::Cancel { .. }
         | Input::Inspect { .. }
         | Input::FenceOff { .. }
+        | Input::Recover { .. }
         | Input::Attest { .. }
-        | Input::Decide { .. } => Err(Refusal::NotDeclared),
+        | Input::Decide { .. }
+        | Input::Hold { .. }
+        | Input::Unhold { .. } => Err(Refusal::NotDeclared),
     }
 }
 
@@ -78,8 +81,12 @@ fn answer(draft: &mut Draft<'_>, input: &Input) -> Result<Answer, Refusal> {
         Input::Inspect { deployment, by, id, reachable } => {
             handlers::inquire::inspect(draft, *deployment, by, *id, reachable)
         }
-        Input::FenceOff { deployment, by, id, reachable } => {
-            handlers::inquire::fence_off(draft, *deployment, by, *id, reachable)
+        Input::FenceOff { deployment, by, id, reachable, reason } => {
+            handlers::inquire::fence_off(draft, *deployment, by, *id, reachable, reason)
+        }
+        Input::Recover { inquiry, evidence, attempt, reachable } => {
+            let (inquiry, evidence, attempt) = (*inquiry, *evidence, *attempt);
+            Ok(handlers::recover::recover(draft, &handlers::recover::Drawn { inquiry, evidence, attempt, reachable }))
         }
         Input::InquiryAnswered { speaker, inquiry, finding, evidence } => {
             Ok(handlers::finding::found(draft, speaker, *inquiry, finding, *evidence))
@@ -87,9 +94,12 @@ fn answer(draft: &mut Draft<'_>, input: &Input) -> Result<Answer, Refusal> {
         Input::Attest { deployment, by, attestation, evidence } => {
             handlers::attest::attest(draft, *deployment, by, attestation, *evidence)
         }
-        Input::Decide { deployment, by, kind, reason, shown, evidence } => {
-            let asked = handlers::settle::Asked { by, kind: *kind, reason, shown: *shown, evidence: *evidence };
+        Input::Decide { deployment, by, kind, reason, shown, evidence, attempt } => {
+            let (kind, shown, evidence, attempt) = (*kind, *shown, *evidence, *attempt);
+            let asked = handlers::settle::Asked { by, kind, reason, shown, evidence, attempt };
             handlers::settle::settle(draft, *deployment, &asked)
         }
+        Input::Hold { by, reason, until } => Ok(handlers::hold::place(draft, by, reason, *until)),
+        Input::Unhold { by } => handlers::hold::take_away(draft, by),
     }
 }

@@ -63,6 +63,11 @@ pub enum Effect {
         /// For this deployment.
         deployment: DeploymentId,
     },
+    /// Find out who reaches the resource in question and feed `Input::Recover`.
+    Recover {
+        /// For this deployment.
+        deployment: DeploymentId,
+    },
     /// Send the offer to the attempt's agent, in a session of the attempt's incarnation.
     Offer {
         /// To whom.

@@ -4,9 +4,11 @@ use holdfast_common::claim::Claim;
 use holdfast_common::report::ReportBody;
 use holdfast_common::time::Serving;
 
+use crate::bugs::{self, Bug};
 use crate::decision::Effect;
 use crate::input::Now;
 use crate::lease;
+use crate::policy;
 use crate::state::{Attempt, AttemptState, Deployment, DeploymentState, EvidenceBody, StepState, TargetState};
 
 /// Everything that should be under way now. The caller sends what is new; what it has sent and is still here stays due.
@@ -14,7 +16,8 @@ use crate::state::{Attempt, AttemptState, Deployment, DeploymentState, EvidenceB
 pub fn due(state: &TargetState, now: Now) -> Vec<Effect> {
     let mut effects = Vec::new();
     if let Some(deployment) = &state.current {
-        effects.extend(assignment(deployment, now));
+        effects.extend(assignment(state, deployment, now));
+        effects.extend(recovery(state, deployment, now));
         if let Some(attempt) = deployment.attempts.last() {
             effects.extend(offer(deployment, attempt, now));
             effects.extend(cancel(deployment, attempt));
@@ -25,11 +28,20 @@ pub fn due(state: &TargetState, now: Now) -> Vec<Effect> {
 }
 
 /// The next instant at which [`crate::Input::Tick`] may have something to record or [`due`] something new: a lease that
-/// lapses, a deadline that passes, a delay that is over. An instant that has passed already is due at once.
+/// lapses, a deadline that passes, a delay or a hold that is over. An instant that has passed already is due at once.
 #[must_use]
 pub fn next_wakeup(state: &TargetState, now: Now) -> Option<Serving> {
-    let deployment = state.current.as_ref()?;
-    let Some(attempt) = deployment.live() else { return deployment.not_before };
+    let hold = state.hold.as_ref().and_then(|hold| hold.until).map(|until| until.at);
+    let current = state.current.as_ref().and_then(|deployment| wakeup(state, deployment, now));
+    hold.into_iter().chain(current).min()
+}
+
+fn wakeup(state: &TargetState, deployment: &Deployment, now: Now) -> Option<Serving> {
+    let Some(attempt) = deployment.live() else {
+        let delay = deployment.not_before.filter(|_| !is_on_hold(state));
+        let policy = deployment.policy_at.filter(|at| *at > now.serving);
+        return delay.into_iter().chain(policy).min();
+    };
     let lapse = attempt.lease.as_ref().map(|lease| lease::lapses_at(lease, now.lease_margin));
     let deadlines = attempt.steps.iter().filter(|step| runs(step.state) && !step.over_deadline);
     deadlines.filter_map(|step| step.deadline).chain(lapse).min()
@@ -43,15 +55,27 @@ pub(crate) fn runs(state: StepState) -> bool {
     }
 }
 
-/// Whether the deployment looks for its next attempt now.
-pub(crate) fn is_assignable(deployment: &Deployment, now: Now) -> bool {
-    let state = matches!(deployment.state, DeploymentState::Queued | DeploymentState::Active);
-    let delayed = deployment.not_before.is_some_and(|instant| now.serving < instant);
-    state && deployment.live().is_none() && deployment.cancel.is_none() && !delayed
+/// Whether an operator's hold lets nothing new begin.
+pub(crate) fn is_on_hold(state: &TargetState) -> bool {
+    state.hold.is_some() && !bugs::on(Bug::StartUnderHold)
 }
 
-fn assignment(deployment: &Deployment, now: Now) -> Option<Effect> {
-    is_assignable(deployment, now).then_some(Effect::Assign { deployment: deployment.id })
+/// Whether the deployment looks for its next attempt now.
+pub(crate) fn is_assignable(state: &TargetState, deployment: &Deployment, now: Now) -> bool {
+    if is_on_hold(state) {
+        return false;
+    }
+    let waits = matches!(deployment.state, DeploymentState::Queued | DeploymentState::Active);
+    let delayed = deployment.not_before.is_some_and(|instant| now.serving < instant);
+    waits && deployment.live().is_none() && deployment.cancel.is_none() && !delayed
+}
+
+fn assignment(state: &TargetState, deployment: &Deployment, now: Now) -> Option<Effect> {
+    is_assignable(state, deployment, now).then_some(Effect::Assign { deployment: deployment.id })
+}
+
+fn recovery(state: &TargetState, deployment: &Deployment, now: Now) -> Option<Effect> {
+    policy::is_due(state, deployment, now).then_some(Effect::Recover { deployment: deployment.id })
 }
 
 pub(crate) fn claim(deployment: &Deployment, attempt: &Attempt) -> Claim {
@@ -61,7 +85,8 @@ pub(crate) fn claim(deployment: &Deployment, attempt: &Attempt) -> Claim {
 /// An offer whose loss nobody noticed is still due: it is answered, or it lapses.
 fn offer(deployment: &Deployment, attempt: &Attempt, now: Now) -> Option<Effect> {
     let lives = attempt.lease.as_ref().is_some_and(|lease| lease::lives(lease, now));
-    let due = attempt.state == AttemptState::Offered && lives && deployment.cancel.is_none();
+    let wanted = deployment.cancel.is_none() || attempt.readmits.is_some();
+    let due = attempt.state == AttemptState::Offered && lives && wanted;
     due.then(|| Effect::Offer {
         agent: attempt.agent.clone(),
         incarnation: attempt.incarnation,

@@ -12,8 +12,8 @@ use holdfast_common::time::{Millis, Serving, Wall};
 use serde::{Deserialize, Serialize};
 
 use crate::state::{
-    AttemptState, CancelCause, DecisionRecord, DeploymentState, Ended, EventSequence, Evidence, Inquiry,
-    ResourceKnowledge, Run, Waiting,
+    AttemptState, CancelCause, DecisionRecord, DeploymentState, Ended, EventSequence, Evidence, HoldEnd, Inquiry,
+    OperatorHold, ResourceKnowledge, Run, Waiting,
 };
 
 /// One event with its place and time. The store adds the hash that chains it to the one before.
@@ -93,6 +93,9 @@ pub enum Event {
         serving: Serving,
         /// The steps that are carried over from earlier attempts.
         carried: Vec<StepName>,
+        /// The attempt that it goes on with: its open permit moves here, its process is not started again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        readmits: Option<AttemptId>,
     },
     /// The lease's first renewal in a run.
     LeaseRenewed {
@@ -157,6 +160,9 @@ pub enum Event {
         inquiry: Inquiry,
         /// Who asked.
         by: OperatorName,
+        /// Why; empty for a look.
+        #[serde(default)]
+        reason: String,
     },
     /// A stop was asked for.
     CancelRecorded {
@@ -193,6 +199,16 @@ pub enum Event {
         state: DeploymentState,
         /// One sentence that claims no more than the recorded facts.
         because: String,
+        /// When the policy may move, in serving time, where it acts at all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        policy_at: Option<Serving>,
+    },
+    /// The policy moves at another instant than it was to.
+    PolicyScheduled {
+        /// The deployment.
+        deployment: DeploymentId,
+        /// When, in serving time.
+        at: Serving,
     },
     /// A person or policy decided.
     Decided {
@@ -216,5 +232,15 @@ pub enum Event {
         resource: ResourceName,
         /// What is known.
         knowledge: ResourceKnowledge,
+    },
+    /// An operator has put the target on hold, or replaced a hold.
+    HoldPlaced {
+        /// The hold.
+        hold: OperatorHold,
+    },
+    /// The target is not on hold any more.
+    HoldEnded {
+        /// How it ended.
+        how: HoldEnd,
     },
 }

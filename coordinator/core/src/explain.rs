@@ -1,12 +1,13 @@
 //! One sentence per decision. Each claims no more than the recorded facts; text from outside is not repeated here.
 
-use holdfast_common::id::StepName;
+use holdfast_common::id::{DeploymentLabel, StepName};
 use holdfast_common::recovery::DecisionKind;
+use holdfast_common::spec::OrderKey;
 use holdfast_common::time::Millis;
 
 use crate::fate;
 use crate::reservation::Pin;
-use crate::state::{CancelCause, Deployment};
+use crate::state::{CancelCause, Deployment, HighestOrder};
 
 pub(crate) fn list(steps: &[StepName]) -> String {
     steps.iter().map(StepName::as_str).collect::<Vec<_>>().join(", ")
@@ -33,6 +34,14 @@ pub(crate) fn pin_differs(pin: &Pin) -> String {
     format!(
         "resource {resource} has revision {recorded} on record and the file expects {expected}: nothing was changed"
     )
+}
+
+pub(crate) fn order_passed(key: OrderKey, highest: HighestOrder, before: &DeploymentLabel) -> String {
+    format!("order key {key} is lower than {}, with which {before} held the target: nothing was changed", highest.key)
+}
+
+pub(crate) fn superseded(by: &DeploymentLabel) -> String {
+    format!("superseded by {by} while it waited: nothing was changed")
 }
 
 pub(crate) fn lapsed(ttl: Millis) -> String {

@@ -11,7 +11,8 @@ use holdfast_common::time::Wall;
 
 use crate::bugs::{self, Bug};
 use crate::state::{
-    Attempt, DecisionRecord, Deployment, EvidenceBody, ResourceKnowledge, StepRun, StepState, TargetState,
+    Attempt, DecisionRecord, Deployment, EvidenceBody, ResourceKnowledge, RevisionSource, StepRun, StepState,
+    TargetState,
 };
 
 /// What became of a mutating step, as far as it was observed or decided.
@@ -39,6 +40,10 @@ pub(crate) fn of(deployment: &Deployment, step: &StepSpec) -> Fate {
 
 fn after(deployment: &Deployment, attempt: &Attempt, step: &StepSpec, run: &StepRun, before: Fate) -> Fate {
     if let Some(record) = settled(deployment, attempt, &step.name) {
+        // Its process went on: the attempt after it tells.
+        if record.kind == DecisionKind::Readmit {
+            return before;
+        }
         return match record.target {
             OperationState::Applied => Fate::Applied(record.observed.clone().or(step.revision.clone())),
             OperationState::NotApplied => Fate::NotApplied,
@@ -161,5 +166,13 @@ fn left(deployment: &Deployment, resource: &ResourceName, at: Wall) -> Option<Op
         Fate::Untouched | Fate::NotApplied | Fate::Partial | Fate::Unknown => None,
     })?;
     let known = last.is_some() || whole;
-    Some(known.then_some(ResourceKnowledge::Revision { revision: last, at }))
+    let source = Some(source(deployment));
+    Some(known.then_some(ResourceKnowledge::Revision { revision: last, at, source }))
+}
+
+fn source(deployment: &Deployment) -> RevisionSource {
+    let agent = deployment.attempts.last().map(|attempt| attempt.agent.clone());
+    let last = deployment.attempts.last().map(|attempt| attempt.id);
+    let settles = |record: &DecisionRecord| record.kind != DecisionKind::Note && record.attempt == last;
+    RevisionSource::Deployment { number: deployment.number, agent, decided: deployment.decisions.iter().any(settles) }
 }

@@ -201,6 +201,19 @@ pub enum Input {
         id: EvidenceId,
         /// Agents that reach the resource now, by name.
         reachable: Vec<AgentName>,
+        /// Why.
+        reason: String,
+    },
+    /// The policy may make its next move.
+    Recover {
+        /// The identity of its inquiry, should there be one. Drawn by the caller.
+        inquiry: EvidenceId,
+        /// The identity of the evidence, should there be one. Drawn by the caller.
+        evidence: EvidenceId,
+        /// The identity of the attempt, should the decision lease one at once. Drawn by the caller.
+        attempt: AttemptId,
+        /// Agents that reach the resource in question now, by name.
+        reachable: Vec<AgentName>,
     },
     /// An agent answered an inquiry.
     InquiryAnswered {
@@ -238,7 +251,32 @@ pub enum Input {
         shown: EvidenceSequence,
         /// The identity of the evidence, for a note. Drawn by the caller.
         evidence: EvidenceId,
+        /// The identity of the attempt, should the decision lease one at once. Drawn by the caller.
+        attempt: AttemptId,
     },
+    /// Put the target on hold, or replace its hold.
+    Hold {
+        /// Who.
+        by: OperatorName,
+        /// Why.
+        reason: String,
+        /// When it is to end by itself.
+        until: Option<Until>,
+    },
+    /// Take the hold away.
+    Unhold {
+        /// Who.
+        by: OperatorName,
+    },
+}
+
+/// When a hold is to end by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Until {
+    /// As people name it.
+    pub shown: Wall,
+    /// How long that is from now.
+    pub lasts: Millis,
 }
 
 /// What came of an inquiry.

@@ -18,6 +18,7 @@ mod i07_reservation_ends_with_its_deployment;
 mod i09_requests_end_nothing;
 mod i10_no_unsafe_repeat;
 mod i14_never_mutated;
+mod i17_a_hold_starts_nothing;
 
 /// One event and the states around it.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +46,7 @@ pub struct Violation {
 /// One invariant: its name, and whether it holds on a step.
 type Invariant = (&'static str, fn(&Step<'_>) -> Result<(), &'static str>);
 
-const ALL: [Invariant; 10] = [
+const ALL: [Invariant; 11] = [
     ("I1", i01_one_reservation::holds),
     ("I2", i02_fences_grow::holds),
     ("I3", i03_permit_first::holds),
@@ -56,6 +57,7 @@ const ALL: [Invariant; 10] = [
     ("I9", i09_requests_end_nothing::holds),
     ("I10", i10_no_unsafe_repeat::holds),
     ("I14", i14_never_mutated::holds),
+    ("I17", i17_a_hold_starts_nothing::holds),
 ];
 
 /// Checks one step of a history.

@@ -33,6 +33,8 @@ pub mod invariants;
 mod lease;
 pub mod open_decisions;
 mod outcome;
+pub mod plan;
+pub mod policy;
 pub mod refusal;
 mod reservation;
 mod split;

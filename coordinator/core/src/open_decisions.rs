@@ -8,7 +8,8 @@
 //! accept_cancelled   the same, and a cancel recorded
 //! abandon            a person's attestation
 //! note               nothing
-//! rollback, readmit  another version
+//! readmit            the same journal says that it still runs; nothing was allocated above its fence; no end was told
+//! rollback           another version
 //! ```
 
 use holdfast_common::id::{EvidenceId, OperationId, ResourceName, Revision, StepName};
@@ -16,6 +17,7 @@ use holdfast_common::outcome::{FailureClass, OperationState, StepEnd};
 use holdfast_common::recovery::{AttestedTarget, DecisionKind, Runner};
 use holdfast_common::spec::{Reach, RetryClass, StepEffect};
 
+use crate::authority;
 use crate::fate::{self, Fate};
 use crate::state::{Deployment, DeploymentState, EvidenceSequence, StepState, TargetState};
 use crate::weigh::{self, RunnerKnown, StepKnown};
@@ -43,6 +45,8 @@ pub struct Checklist {
     pub runner_evidence: Vec<EvidenceId>,
     /// Whether it rests on a person's attestation.
     pub runner_attested: bool,
+    /// Whether it rests on the report of the attempt's own agent, which the target trusts.
+    pub trusted: bool,
     /// 2: the steps in question, each as far as it is known. Empty where no step is.
     pub steps: Vec<OpenStep>,
     /// 3: what the two mean together, in one sentence.
@@ -101,7 +105,7 @@ pub fn open_decisions(state: &TargetState, deployment: &Deployment) -> Checklist
     let runner = weigh::runner(state, deployment);
     let question = weigh::in_question(deployment).map(|step| (step.clone(), weigh::step(state, deployment, step)));
     let known = question.as_ref().map(|(_, known)| known);
-    let facts = Facts { deployment, runner: &runner, known };
+    let facts = Facts { state, deployment, runner: &runner, known };
     let decisions = KINDS.map(|kind| OpenDecision { kind, why_not: why_not(&facts, kind), leads_to: leads_to(kind) });
     let relation = relation(&facts);
     let who_can_act = who_can_act(state, &facts);
@@ -126,10 +130,12 @@ pub fn open_decisions(state: &TargetState, deployment: &Deployment) -> Checklist
         runner_because: runner.because,
         runner_evidence: runner.evidence,
         runner_attested: runner.attested,
+        trusted: runner.trusted,
     }
 }
 
 struct Facts<'a> {
+    state: &'a TargetState,
     deployment: &'a Deployment,
     runner: &'a RunnerKnown,
     known: Option<&'a StepKnown>,
@@ -139,12 +145,13 @@ fn why_not(facts: &Facts<'_>, kind: DecisionKind) -> Option<String> {
     let unsettled = matches!(facts.deployment.state, DeploymentState::Uncertain | DeploymentState::Held);
     let refused = match kind {
         DecisionKind::Note => return None,
-        DecisionKind::Rollback | DecisionKind::Readmit => return Some("not supported by this version".to_owned()),
+        DecisionKind::Rollback => return Some("not supported by this version".to_owned()),
         DecisionKind::Abandon
         | DecisionKind::Retry
         | DecisionKind::AcceptSucceeded
         | DecisionKind::AcceptFailed
         | DecisionKind::AcceptCancelled
+        | DecisionKind::Readmit
             if !unsettled =>
         {
             return Some("it is neither uncertain nor held".to_owned());
@@ -155,6 +162,7 @@ fn why_not(facts: &Facts<'_>, kind: DecisionKind) -> Option<String> {
         DecisionKind::AcceptCancelled => accept(facts).and_then(|()| {
             facts.deployment.cancel.is_some().then_some(()).ok_or_else(|| "no stop was asked for".to_owned())
         }),
+        DecisionKind::Readmit => readmit(facts),
         DecisionKind::Abandon => weigh::attested(facts.deployment, None)
             .map(|_| ())
             .ok_or_else(|| "nobody has attested what they know of the runner and the target".to_owned()),
@@ -184,6 +192,27 @@ fn retry(facts: &Facts<'_>) -> Result<(), String> {
                 Err(format!("step {} is not safe to repeat and is {}", step.name, words(known.state)))
             }
         },
+    }
+}
+
+fn readmit(facts: &Facts<'_>) -> Result<(), String> {
+    let no = |why: &str| Err(why.to_owned());
+    let last = facts.deployment.attempts.last();
+    let Some((attempt, open)) = last.and_then(|last| Some((last, last.open_permit()?))) else {
+        return no("no step of it may be running");
+    };
+    if weigh::told_end(facts.deployment, attempt, &open.name) {
+        return no("its own journal says that the step ended");
+    }
+    if !authority::is_highest(facts.state, attempt) {
+        return no("a fence above its own was allocated since");
+    }
+    match facts.runner.runner {
+        Runner::StillRunning => Ok(()),
+        Runner::Stopped => no("its own journal says that it ended"),
+        Runner::FencedOff => no("its resource refuses it"),
+        Runner::HostGone => no("its host is attested as gone"),
+        Runner::Unknown => no("its own agent has not come back to say that it still runs"),
     }
 }
 

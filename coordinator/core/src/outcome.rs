@@ -20,6 +20,7 @@ use crate::event::Event;
 use crate::explain;
 use crate::fate::{self, Fate};
 use crate::input::Jitter;
+use crate::policy;
 use crate::reservation::{self, End};
 use crate::split;
 use crate::state::{Attempt, AttemptState, Deployment, DeploymentState, StepState};
@@ -53,7 +54,7 @@ pub(crate) fn ended(draft: &mut Draft<'_>, end: AttemptEnd, jitter: Jitter) {
     }
     if fate::unsafe_in_part(deployment) {
         let because = format!("{because}; it is not safe to repeat and may be applied in part");
-        return draft.record(Event::DeploymentMoved { deployment: id, state: DeploymentState::Held, because });
+        return draft.record(policy::moved(draft, id, DeploymentState::Held, because));
     }
     let tries_left = deployment.tries() < deployment.spec.retry.max_attempts;
     let again = fate::bars_another_try(deployment).is_none() && tries_left && !is_unhealthy(deployment);

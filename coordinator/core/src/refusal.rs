@@ -3,8 +3,9 @@
 use holdfast_common::code::Code;
 use holdfast_common::id::{DeploymentId, DeploymentLabel, ResourceName, Revision};
 use holdfast_common::recovery::DecisionKind;
+use holdfast_common::spec::OrderKey;
 
-use crate::state::{DeploymentState, EvidenceSequence};
+use crate::state::{DeploymentState, EvidenceSequence, HighestOrder, OperatorHold};
 
 /// Why not. Reports, permits and heartbeats are never refused: they have answers of their own.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,6 +42,28 @@ pub enum Refusal {
         expected: Revision,
         /// What is recorded.
         recorded: Option<Revision>,
+    },
+    /// A deployment with a higher order key held the target before.
+    #[error("order key {order} is lower than {}, which {before} had", .highest.key)]
+    OrderPassed {
+        /// What the file claims.
+        order: OrderKey,
+        /// The highest that held the target.
+        highest: HighestOrder,
+        /// Who had it.
+        before: DeploymentLabel,
+    },
+    /// An operator has put the target on hold, and the caller does not want to wait.
+    #[error("{} has put the target on hold", .0.by)]
+    TargetOnHold(OperatorHold),
+    /// There is no hold to take away.
+    #[error("the target is not on hold")]
+    NotOnHold,
+    /// A person's word on an unread resource that does not say what they saw.
+    #[error("the deployment waits for the revision of {resource}: say which one you saw")]
+    ObservedMissing {
+        /// The resource.
+        resource: ResourceName,
     },
     /// No such deployment on this target.
     #[error("no deployment {0} on this target")]
@@ -108,6 +131,10 @@ impl Refusal {
             },
             Refusal::QueueFull { .. } => Code::QueueFull,
             Refusal::RevisionMismatch { .. } => Code::RevisionMismatch,
+            Refusal::OrderPassed { .. } => Code::OrderPassed,
+            Refusal::TargetOnHold(_) => Code::TargetOnHold,
+            Refusal::NotOnHold => Code::NotOnHold,
+            Refusal::ObservedMissing { .. } => Code::ObservedMissing,
             Refusal::DeploymentNotFound(_) => Code::DeploymentNotFound,
             Refusal::NothingToReconcile { .. } => Code::NothingToReconcile,
             Refusal::DecisionNotOpen { .. } => Code::DecisionNotOpen,

@@ -2,22 +2,35 @@
 //!
 //! ```text
 //! target free, head of the queue       what follows
+//! an operator's hold is on             it waits for the hold; nobody overtakes it
 //! a resource it uses is unread         it waits for a reading; nobody overtakes it
 //! a pinned revision is not the one     it ends as failed, nothing changed; the next one's turn
 //! else                                 it is reserved, with the revisions of this moment
+//!
+//! one that waits                       what ends it before its turn
+//! its order key is lower than one      it ends as failed, nothing changed; the same key again may follow
+//!   that has held the target
+//! the queue is `latest` and a newer    it ends as cancelled, superseded
+//!   one is recorded
 //! ```
+//!
+//! An order key counts once it has held the target: one that only waited, and was cancelled, bars nobody. A deployment
+//! without a key claims no order and is never barred by one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_common::id::{DeploymentId, ResourceName, Revision};
-use holdfast_common::spec::DeploymentSpec;
+use holdfast_common::spec::{DeploymentSpec, OrderKey, QueueKind};
 
 use crate::bugs::{self, Bug};
 use crate::draft::Draft;
+use crate::due;
 use crate::event::Event;
 use crate::explain;
 use crate::fate;
-use crate::state::{Deployment, DeploymentState, Ended, ResourceKnowledge, TargetState, Waiting};
+use crate::state::{
+    Deployment, DeploymentState, Ended, HighestOrder, OperatorHold, ResourceKnowledge, TargetState, Waiting,
+};
 
 /// The longest queue of a target.
 pub const QUEUE_MAX: usize = 100;
@@ -59,6 +72,13 @@ pub(crate) fn next_turn(draft: &mut Draft<'_>) {
     while draft.current().is_none() {
         let Some(head) = draft.state().queue.front() else { return };
         let id = head.id;
+        if let Some(hold) = draft.state().hold.as_ref().filter(|_| due::is_on_hold(draft.state())) {
+            let why = hold.waiting();
+            if head.waiting.as_ref() != Some(&why) {
+                draft.record(Event::Waits { deployment: id, why, not_before: None });
+            }
+            return;
+        }
         if let Some(resource) = unread(draft.state(), &head.spec) {
             let why = Waiting::UnreadRevision { resource };
             if head.waiting.as_ref() != Some(&why) {
@@ -67,17 +87,52 @@ pub(crate) fn next_turn(draft: &mut Draft<'_>) {
             return;
         }
         if let Some(pin) = mismatch(draft.state(), &head.spec) {
-            let because = explain::pin_differs(&pin);
-            let never_mutated = fate::never_mutated(head);
-            let at = draft.now.wall;
-            let ended = Ended { at, by_decision: false, because, never_mutated, cancel_too_late: false };
-            draft.record(Event::DeploymentEnded { deployment: id, state: DeploymentState::Failed, ended });
+            drop_waiting(draft, id, DeploymentState::Failed, explain::pin_differs(&pin));
             continue;
         }
         let expected = expected(draft.state(), &head.spec);
         draft.record(Event::Reserved { deployment: id, expected });
-        return;
+        return drop_passed(draft);
     }
+}
+
+/// Ends one that waits and never had an attempt. It is nobody's turn because of that.
+fn drop_waiting(draft: &mut Draft<'_>, id: DeploymentId, state: DeploymentState, because: String) {
+    let Some(deployment) = draft.state().queue.iter().find(|waiting| waiting.id == id) else { return };
+    let never_mutated = fate::never_mutated(deployment);
+    let ended = Ended { at: draft.now.wall, by_decision: false, because, never_mutated, cancel_too_late: false };
+    draft.record(Event::DeploymentEnded { deployment: id, state, ended });
+}
+
+/// Ends those that wait with a lower order key than has held the target: they never will.
+fn drop_passed(draft: &mut Draft<'_>) {
+    let state = draft.state();
+    let passed = state.queue.iter().filter_map(|waiting| Some((waiting.id, passed(state, &waiting.spec)?)));
+    for (id, (key, highest)) in passed.collect::<Vec<_>>() {
+        let because = explain::order_passed(key, highest, &highest.label(&draft.state().spec.name));
+        drop_waiting(draft, id, DeploymentState::Failed, because);
+    }
+}
+
+/// Ends those that waited before the newest in a queue of kind `latest`. The holder is not among them.
+pub(crate) fn supersede(draft: &mut Draft<'_>) {
+    let state = draft.state();
+    let Some(newest) = state.queue.back().filter(|_| state.spec.queue == QueueKind::Latest) else { return };
+    let (newest, by) = (newest.id, state.label(newest));
+    let older: Vec<_> = state.queue.iter().map(|waiting| waiting.id).filter(|id| *id != newest).collect();
+    for id in older {
+        drop_waiting(draft, id, DeploymentState::Cancelled, explain::superseded(&by));
+    }
+}
+
+/// The order key that bars a deployment: its own, and the higher one that has held the target.
+pub(crate) fn passed(state: &TargetState, spec: &DeploymentSpec) -> Option<(OrderKey, HighestOrder)> {
+    spec.order.zip(state.order).filter(|(key, highest)| *key < highest.key)
+}
+
+/// Why a deployment waits that could have its next attempt: for this, unless the target is on hold.
+pub(crate) fn unless_on_hold(state: &TargetState, why: Waiting) -> Waiting {
+    state.hold.as_ref().filter(|_| due::is_on_hold(state)).map_or(why, OperatorHold::waiting)
 }
 
 /// Who holds the target or stands first in its queue.

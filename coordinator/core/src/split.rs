@@ -21,6 +21,7 @@ use crate::explain;
 use crate::fate;
 use crate::input::Jitter;
 use crate::lease;
+use crate::policy;
 use crate::reservation::{self, End};
 use crate::state::{AttemptState, Deployment, DeploymentState, Waiting};
 
@@ -57,7 +58,7 @@ pub(crate) fn uncertain(draft: &mut Draft<'_>, because: String) {
         return reservation::end(draft, id, End::observed(DeploymentState::Failed, because));
     }
     let state = if bugs::on(Bug::RetryUncertainByTimer) { DeploymentState::Active } else { DeploymentState::Uncertain };
-    draft.record(Event::DeploymentMoved { deployment: id, state, because });
+    draft.record(policy::moved(draft, id, state, because));
     if bugs::on(Bug::RetryUncertainByTimer) {
         draft.record(Event::Waits { deployment: id, why: Waiting::Assignment, not_before: None });
     }
@@ -87,7 +88,7 @@ pub(crate) fn after_cancel(draft: &mut Draft<'_>) {
     let id = deployment.id;
     if fate::unsafe_in_part(deployment) {
         let because = format!("{because}; a step that is not safe to repeat may be applied in part");
-        draft.record(Event::DeploymentMoved { deployment: id, state: DeploymentState::Held, because });
+        draft.record(policy::moved(draft, id, DeploymentState::Held, because));
     } else {
         reservation::end(draft, id, End::observed(DeploymentState::Cancelled, because));
     }
@@ -98,7 +99,7 @@ fn give_up(draft: &mut Draft<'_>, because: String) {
     let Some(deployment) = draft.current() else { return };
     let id = deployment.id;
     if deployment.ever_permitted() {
-        draft.record(Event::DeploymentMoved { deployment: id, state: DeploymentState::Held, because });
+        draft.record(policy::moved(draft, id, DeploymentState::Held, because));
     } else {
         reservation::end(draft, id, End::observed(DeploymentState::Failed, because));
     }
@@ -116,7 +117,8 @@ pub(crate) fn wait(draft: &mut Draft<'_>, because: &str, why: Waiting, delay: Mi
     let Some(deployment) = draft.current() else { return };
     let id = deployment.id;
     let state = if deployment.ever_permitted() { DeploymentState::Active } else { DeploymentState::Queued };
-    draft.record(Event::DeploymentMoved { deployment: id, state, because: because.to_owned() });
+    draft.record(policy::moved(draft, id, state, because.to_owned()));
     let not_before = Some(draft.now.serving.after(delay));
+    let why = reservation::unless_on_hold(draft.state(), why);
     draft.record(Event::Waits { deployment: id, why, not_before });
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use holdfast_common::fence::Fence;
-use holdfast_common::id::{AgentName, DeploymentId, DeploymentLabel, ResourceName, Revision};
+use holdfast_common::id::{AgentName, DeploymentId, DeploymentLabel, OperatorName, ResourceName, Revision};
 use holdfast_common::spec::TargetSpec;
 use holdfast_common::time::Wall;
 use serde::{Deserialize, Serialize};
@@ -11,10 +11,12 @@ use serde::{Deserialize, Serialize};
 mod attempt;
 mod deployment;
 mod evidence;
+mod hold;
 
 pub use attempt::{Attempt, AttemptState, Lease, PastAttempt, Seen, StepRun, StepState};
 pub use deployment::{CancelCause, Cancellation, Deployment, DeploymentState, Ended, Waiting};
 pub use evidence::{DecisionRecord, Evidence, EvidenceBody, EvidenceSequence, Inquiry, InquiryKind};
+pub use hold::{HighestOrder, HoldEnd, HoldUntil, OperatorHold};
 
 /// Counts a target's events from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -47,6 +49,12 @@ pub struct TargetState {
     pub current: Option<Deployment>,
     /// Those that wait for it, in order.
     pub queue: VecDeque<Deployment>,
+    /// An operator's hold: nothing new begins while it is on.
+    #[serde(default)]
+    pub hold: Option<OperatorHold>,
+    /// The highest order key that ever held the target. A lower one never will.
+    #[serde(default)]
+    pub order: Option<HighestOrder>,
 }
 
 /// What is known of one resource's revision.
@@ -62,11 +70,39 @@ pub enum ResourceKnowledge {
         revision: Option<Revision>,
         /// When the coordinator recorded it.
         at: Wall,
+        /// From whose word; `None` where that was not kept when it was recorded.
+        #[serde(default)]
+        source: Option<RevisionSource>,
     },
     /// A deployment ended and left it changed in part, or nobody knows how. The queue waits for a reading.
     Unknown {
         /// The deployment that left it so.
         since: DeploymentId,
+    },
+}
+
+/// From whose word a revision is on record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "from")]
+pub enum RevisionSource {
+    /// A deployment left it so.
+    Deployment {
+        /// Its number.
+        number: u64,
+        /// The agent of its last attempt.
+        agent: Option<AgentName>,
+        /// Whether a decision says so, rather than an accepted report.
+        decided: bool,
+    },
+    /// An agent read it.
+    Read {
+        /// Who.
+        agent: AgentName,
+    },
+    /// A person attests it.
+    Attested {
+        /// Who.
+        by: OperatorName,
     },
 }
 

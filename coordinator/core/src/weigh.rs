@@ -7,6 +7,7 @@
 //! its own journal: ended, in a late report or at hello   stopped, where the effect can't outlive the process
 //! a person: stopped                                      as attested, but not against "still running"
 //! a person: host gone                                    as attested, until the journal says that it still runs
+//! its own report of the end, where the target trusts it  stopped, as trusted
 //! its own journal: still running                         still running
 //! else                                                   unknown
 //!
@@ -15,6 +16,7 @@
 //!   of the resource that was read before
 //! a person's reading                                     as attested, until its own journal says otherwise
 //! its own journal: a tombstone                           not applied
+//! its own report of the end, where the target trusts it  as reported
 //! anything else, age included                            nothing
 //! ```
 
@@ -28,6 +30,7 @@ use holdfast_common::spec::StepSpec;
 use crate::authority;
 use crate::bugs::{self, Bug};
 use crate::fate::{self, Fate};
+use crate::policy;
 use crate::state::{Attempt, Deployment, DeploymentState, Evidence, EvidenceBody, TargetState};
 
 /// What is known of the runner, and by what.
@@ -37,6 +40,7 @@ pub(crate) struct RunnerKnown {
     pub(crate) because: String,
     pub(crate) evidence: Vec<EvidenceId>,
     pub(crate) attested: bool,
+    pub(crate) trusted: bool,
     for_good: bool,
 }
 
@@ -74,6 +78,7 @@ pub(crate) fn runner(state: &TargetState, deployment: &Deployment) -> RunnerKnow
         because: because.to_owned(),
         evidence: Vec::new(),
         attested: false,
+        trusted: false,
         for_good: false,
     };
     match deployment.state {
@@ -83,7 +88,8 @@ pub(crate) fn runner(state: &TargetState, deployment: &Deployment) -> RunnerKnow
             let unknown = start(Runner::Unknown, "nothing was heard that proves it out");
             let Some(attempt) = deployment.attempts.last() else { return unknown };
             let weigh = |known, evidence| weigh_runner(state, deployment, attempt, known, evidence);
-            deployment.evidence.iter().fold(unknown, weigh)
+            let since = deployment.weighed_before(attempt);
+            deployment.evidence.iter().filter(|evidence| evidence.sequence > since).fold(unknown, weigh)
         }
         DeploymentState::Queued
         | DeploymentState::Active
@@ -110,6 +116,7 @@ fn weigh_runner(
         because,
         evidence: vec![evidence.id],
         attested,
+        trusted: false,
         for_good,
     };
     match &evidence.body {
@@ -130,7 +137,7 @@ fn weigh_runner(
                 }
             }
         }
-        EvidenceBody::LateReport { report, .. } if is_own(attempt, &evidence.body) => {
+        EvidenceBody::LateReport { report, .. } if is_own(deployment, attempt, &evidence.body) => {
             match late_end(report, &step.name) {
                 Some(StepEnd::NotStarted) => {
                     told(Runner::Stopped, format!("its journal has a tombstone for step {}", step.name), false, true)
@@ -138,13 +145,19 @@ fn weigh_runner(
                 Some(StepEnd::Applied | StepEnd::Failed { .. } | StepEnd::Stopped { .. }) if !outlives => {
                     told(Runner::Stopped, format!("its journal says that step {} ended", step.name), false, true)
                 }
+                Some(StepEnd::Applied | StepEnd::Failed { .. } | StepEnd::Stopped { .. })
+                    if policy::trusts(state, deployment, attempt) =>
+                {
+                    let because = format!("its own agent reports that step {} ended", step.name);
+                    RunnerKnown { trusted: true, ..told(Runner::Stopped, because, false, false) }
+                }
                 Some(StepEnd::Applied | StepEnd::Failed { .. } | StepEnd::Stopped { .. } | StepEnd::Unknown) | None => {
                     known
                 }
             }
         }
         EvidenceBody::JournalWord { incarnation, attempt: about, runner, .. }
-            if *about == attempt.id && *incarnation == attempt.incarnation =>
+            if deployment.is_of(attempt, *about) && *incarnation == attempt.incarnation =>
         {
             match runner {
                 Runner::StillRunning => told(*runner, "its journal says that it still runs".to_owned(), false, false),
@@ -164,11 +177,11 @@ fn weigh_runner(
     }
 }
 
-/// A late report of the attempt's own journal under its own fence.
-fn is_own(attempt: &Attempt, body: &EvidenceBody) -> bool {
+/// A late report of the attempt's own journal under its own fence, or under that of the attempt whose process it went on with.
+fn is_own(deployment: &Deployment, attempt: &Attempt, body: &EvidenceBody) -> bool {
     let EvidenceBody::LateReport { claim, agent, incarnation, filed, .. } = body else { return false };
     let late = matches!(filed, FiledReason::LeaseExpired | FiledReason::SupersededFence);
-    late && claim.attempt == attempt.id && agent == &attempt.agent && *incarnation == attempt.incarnation
+    late && deployment.is_of(attempt, claim.attempt) && agent == &attempt.agent && *incarnation == attempt.incarnation
 }
 
 fn late_end(report: &Report, name: &StepName) -> Option<StepEnd> {
@@ -196,11 +209,69 @@ pub(crate) fn step(state: &TargetState, deployment: &Deployment, step: &StepSpec
     let because = because.to_owned();
     let start = StepKnown { state: told, because, observed: None, active: None, evidence: Vec::new(), attested: false };
     let Some(attempt) = deployment.attempts.last() else { return start };
-    deployment.evidence.iter().fold(start, |known, evidence| weigh_step(state, attempt, step, known, evidence))
+    let weigh = |known, evidence| weigh_step(state, deployment, attempt, step, known, evidence);
+    deployment.evidence.iter().fold(start, weigh)
+}
+
+/// What a trusted report says of the step's effect.
+fn trusted_state(end: StepEnd) -> Option<OperationState> {
+    match end {
+        StepEnd::Applied => Some(OperationState::Applied),
+        StepEnd::Failed { maybe_partial: true, .. } | StepEnd::Stopped { maybe_partial: true } => {
+            Some(OperationState::Partial)
+        }
+        StepEnd::Failed { maybe_partial: false, .. } | StepEnd::Stopped { maybe_partial: false } => {
+            Some(OperationState::NotApplied)
+        }
+        StepEnd::NotStarted => Some(OperationState::NotApplied),
+        StepEnd::Unknown => None,
+    }
+}
+
+fn observed(report: &Report) -> Option<Revision> {
+    match &report.body {
+        ReportBody::StepEnded { observed, .. } => observed.clone(),
+        ReportBody::StepStarted { .. }
+        | ReportBody::AttemptEnded { .. }
+        | ReportBody::CancelReceived
+        | ReportBody::CancelActed { .. } => None,
+    }
+}
+
+/// Whether the step was read since the last attempt's runner was out.
+pub(crate) fn was_read(deployment: &Deployment, step: &StepName) -> bool {
+    let last = deployment.attempts.last().map(|attempt| attempt.id);
+    deployment.evidence.iter().any(|evidence| match &evidence.body {
+        EvidenceBody::Inspection { attempt, after_runner_out, step: of, .. } => {
+            *attempt == last && *after_runner_out && of == step
+        }
+        EvidenceBody::LateReport { .. }
+        | EvidenceBody::Attested { .. }
+        | EvidenceBody::FencedOff { .. }
+        | EvidenceBody::InquiryFailed { .. }
+        | EvidenceBody::JournalWord { .. }
+        | EvidenceBody::Note { .. } => false,
+    })
+}
+
+/// Whether the attempt's own journal has told, too late, how that step ended.
+pub(crate) fn told_end(deployment: &Deployment, attempt: &Attempt, step: &StepName) -> bool {
+    deployment.evidence.iter().any(|evidence| match &evidence.body {
+        EvidenceBody::LateReport { report, .. } => {
+            is_own(deployment, attempt, &evidence.body) && late_end(report, step).is_some()
+        }
+        EvidenceBody::Attested { .. }
+        | EvidenceBody::Inspection { .. }
+        | EvidenceBody::FencedOff { .. }
+        | EvidenceBody::InquiryFailed { .. }
+        | EvidenceBody::JournalWord { .. }
+        | EvidenceBody::Note { .. } => false,
+    })
 }
 
 fn weigh_step(
     state: &TargetState,
+    deployment: &Deployment,
     attempt: &Attempt,
     step: &StepSpec,
     known: StepKnown,
@@ -237,7 +308,8 @@ fn weigh_step(
             attested: true,
         },
         EvidenceBody::LateReport { report, .. }
-            if is_own(attempt, &evidence.body) && late_end(report, &step.name) == Some(StepEnd::NotStarted) =>
+            if is_own(deployment, attempt, &evidence.body)
+                && late_end(report, &step.name) == Some(StepEnd::NotStarted) =>
         {
             StepKnown {
                 state: OperationState::NotApplied,
@@ -249,7 +321,24 @@ fn weigh_step(
             }
         }
         EvidenceBody::LateReport { report, .. }
-            if is_own(attempt, &evidence.body)
+            if is_own(deployment, attempt, &evidence.body)
+                && !known.attested
+                && policy::trusts(state, deployment, attempt) =>
+        {
+            match late_end(report, &step.name).and_then(trusted_state) {
+                Some(state) => StepKnown {
+                    state,
+                    because: "as its own agent reports, which this target trusts".to_owned(),
+                    observed: observed(report),
+                    active: None,
+                    evidence: ids,
+                    attested: false,
+                },
+                None => known,
+            }
+        }
+        EvidenceBody::LateReport { report, .. }
+            if is_own(deployment, attempt, &evidence.body)
                 && known.attested
                 && late_end(report, &step.name) == Some(StepEnd::Applied)
                 && known.state != OperationState::Applied =>

@@ -50,6 +50,7 @@ const VIEW: Demand = Demand::Token(Permission::View);
 pub const METHODS: &[Method] = &[
     streaming("/holdfast.v1.AgentService/Connect", Demand::AgentCertificate),
     streaming("/holdfast.v1.AgentService/UploadLog", Demand::AgentCertificate),
+    streaming("/holdfast.v1.AgentService/FetchArchive", Demand::AgentCertificate),
     once("/holdfast.v1.OperatorService/WhoAmI", VIEW),
     once("/holdfast.v1.OperatorService/ApplyTarget", Demand::Token(Permission::Declare)),
     once("/holdfast.v1.OperatorService/GetTarget", VIEW),
@@ -68,8 +69,13 @@ pub const METHODS: &[Method] = &[
     once("/holdfast.v1.OperatorService/Attest", Demand::Token(Permission::Attest)),
     once("/holdfast.v1.OperatorService/Decide", Demand::Token(Permission::Decide)),
     once("/holdfast.v1.OperatorService/ListAgents", VIEW),
+    streaming("/holdfast.v1.OperatorService/UploadArchive", Demand::Token(Permission::Deploy)),
+    once("/holdfast.v1.OperatorService/HoldTarget", Demand::Token(Permission::Hold)),
+    once("/holdfast.v1.OperatorService/UnholdTarget", Demand::Token(Permission::Hold)),
+    once("/holdfast.v1.OperatorService/Plan", VIEW),
     once("/grpc.health.v1.Health/Check", Demand::Nothing),
     streaming("/grpc.health.v1.Health/Watch", Demand::Nothing),
+    streaming("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", VIEW),
 ];
 
 /// The row of a path, compared byte by byte: no other spelling of a path is the same method.
@@ -98,7 +104,7 @@ mod tests {
             .collect();
         let listed: BTreeSet<(String, bool)> = METHODS
             .iter()
-            .filter(|method| !method.path.starts_with("/grpc.health.v1."))
+            .filter(|method| !method.path.starts_with("/grpc."))
             .map(|method| (method.path.to_owned(), method.answers == Answers::Streaming))
             .collect();
         assert_eq!(described, listed);

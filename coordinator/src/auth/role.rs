@@ -22,11 +22,13 @@ pub enum Permission {
     Attest,
     /// Declare targets.
     Declare,
+    /// Put targets on hold, and take holds away.
+    Hold,
 }
 
 impl Permission {
     /// Every permission.
-    pub const ALL: [Permission; 7] = [
+    pub const ALL: [Permission; 8] = [
         Permission::View,
         Permission::Deploy,
         Permission::Cancel,
@@ -34,6 +36,7 @@ impl Permission {
         Permission::Decide,
         Permission::Attest,
         Permission::Declare,
+        Permission::Hold,
     ];
 
     /// What it lets one do, for "TOKEN may not ...".
@@ -47,6 +50,7 @@ impl Permission {
             Permission::Decide => "fence off or decide",
             Permission::Attest => "attest",
             Permission::Declare => "declare targets",
+            Permission::Hold => "put targets on hold",
         }
     }
 }
@@ -77,7 +81,8 @@ impl Role {
                 | Permission::Inspect
                 | Permission::Decide
                 | Permission::Attest
-                | Permission::Declare => false,
+                | Permission::Declare
+                | Permission::Hold => false,
             },
         }
     }

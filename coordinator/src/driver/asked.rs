@@ -1,13 +1,15 @@
 //! What may be asked of the driver, and what it tells.
 
+use std::sync::Arc;
+
 use holdfast_common::claim::Claim;
 use holdfast_common::id::{AttemptId, DeploymentId, EvidenceId, OperatorName, RequestId, StepName};
 use holdfast_common::recovery::{Attestation, DecisionKind, Runner};
 use holdfast_common::report::{DeclineReason, Report};
 use holdfast_common::spec::{DeploymentSpec, PlanDigest, TargetSpec};
-use holdfast_coordinator_core::Answer;
-use holdfast_coordinator_core::input::{Finding, Speaker};
+use holdfast_coordinator_core::input::{Finding, Speaker, Until};
 use holdfast_coordinator_core::state::EvidenceSequence;
+use holdfast_coordinator_core::{Answer, TargetState};
 
 /// An input of the core without what the driver draws or looks up itself: identities, jitter, what the store
 /// remembers, which agents there are.
@@ -102,6 +104,8 @@ pub enum Asked {
         deployment: DeploymentId,
         /// Who asks.
         by: OperatorName,
+        /// Why.
+        reason: String,
     },
     /// An agent answered an inquiry.
     InquiryAnswered {
@@ -134,6 +138,20 @@ pub enum Asked {
         /// The last evidence they were shown.
         shown: EvidenceSequence,
     },
+    /// Put the target on hold, or replace its hold.
+    Hold {
+        /// Who.
+        by: OperatorName,
+        /// Why.
+        reason: String,
+        /// When it is to end by itself.
+        until: Option<Until>,
+    },
+    /// Take the target's hold away.
+    Unhold {
+        /// Who.
+        by: OperatorName,
+    },
 }
 
 impl Asked {
@@ -147,6 +165,8 @@ impl Asked {
             Asked::FenceOff { by, .. } => Some(("fence off", by)),
             Asked::Attest { by, .. } => Some(("attest", by)),
             Asked::Decide { by, .. } => Some(("decide", by)),
+            Asked::Hold { by, .. } => Some(("hold", by)),
+            Asked::Unhold { by } => Some(("unhold", by)),
             Asked::OfferAnswered { .. }
             | Asked::Heard { .. }
             | Asked::PermitRequested { .. }
@@ -171,7 +191,9 @@ impl Asked {
             | Asked::FenceOff { .. }
             | Asked::InquiryAnswered { .. }
             | Asked::Attest { .. }
-            | Asked::Decide { .. } => None,
+            | Asked::Decide { .. }
+            | Asked::Hold { .. }
+            | Asked::Unhold { .. } => None,
         }
     }
 
@@ -188,7 +210,11 @@ impl Asked {
             | Asked::FenceOff { deployment, .. }
             | Asked::Attest { deployment, .. }
             | Asked::Decide { deployment, .. } => Some(*deployment),
-            Asked::Declare { .. } | Asked::Submit { .. } | Asked::InquiryAnswered { .. } => None,
+            Asked::Declare { .. }
+            | Asked::Submit { .. }
+            | Asked::InquiryAnswered { .. }
+            | Asked::Hold { .. }
+            | Asked::Unhold { .. } => None,
         }
     }
 }
@@ -203,4 +229,14 @@ pub struct Told {
     pub deployment: Option<DeploymentId>,
     /// Whether the submission had been recorded before.
     pub existed: bool,
+    /// Of a submission: the target's state after the commit.
+    pub after: Option<Arc<TargetState>>,
+}
+
+impl Told {
+    /// The deployment that was recorded just now.
+    pub(super) fn submitted(&self) -> Option<DeploymentId> {
+        let recorded = matches!(self.answer, Answer::Submitted { .. }) && !self.existed;
+        self.deployment.filter(|_| recorded)
+    }
 }

@@ -5,8 +5,11 @@ use std::collections::BTreeSet;
 use holdfast_common::id::{AgentName, DeploymentId, TargetName};
 use holdfast_coordinator_core::event::{Event, Recorded};
 
+use super::targets::Targets;
+use super::watchers::Entry;
 use crate::crash::{CrashPoint, reached};
-use crate::store::GlobalOrder;
+use crate::metrics::facts::Fact;
+use crate::store::{Appended, GlobalOrder};
 
 /// Gathered by one step.
 #[derive(Default)]
@@ -19,13 +22,17 @@ pub(super) struct Batch {
     pub(super) started: BTreeSet<AgentName>,
     /// Whether agents came, went or changed.
     pub(super) agents_changed: bool,
+    /// What was written, for those who watch.
+    pub(super) written: Vec<Entry>,
     /// The last event.
     pub(super) newest: Option<GlobalOrder>,
     /// Deployments that were recorded, and their targets.
     pub(super) begun: Vec<(DeploymentId, TargetName)>,
     /// Deployments that ended.
     pub(super) ended: Vec<DeploymentId>,
-    answers: Vec<Box<dyn FnOnce() + Send>>,
+    /// What is to be counted once it is committed.
+    pub(super) facts: Vec<Fact>,
+    answers: Vec<Box<dyn FnOnce(&Targets) + Send>>,
     points: BTreeSet<(CrashPoint, CrashPoint)>,
 }
 
@@ -34,26 +41,26 @@ impl Batch {
         Self { touched, ..Self::default() }
     }
 
-    /// To be said after the commit.
-    pub(super) fn answer(&mut self, say: impl FnOnce() + Send + 'static) {
+    /// To be said after the commit, with the states as they are then.
+    pub(super) fn answer(&mut self, say: impl FnOnce(&Targets) + Send + 'static) {
         self.answers.push(Box::new(say));
     }
 
-    pub(super) fn say_all(&mut self) {
+    pub(super) fn say_all(&mut self, targets: &Targets) {
         for say in self.answers.drain(..) {
             reached(CrashPoint::BeforeReply);
-            say();
+            say(targets);
             reached(CrashPoint::AfterReply);
         }
     }
 
     /// These were written.
-    pub(super) fn note(&mut self, target: &TargetName, events: &[Recorded], newest: GlobalOrder) {
+    pub(super) fn note(&mut self, target: &TargetName, events: Vec<Recorded>, appended: Appended) {
         self.wrote = true;
-        self.newest = Some(newest);
+        self.newest = Some(appended.newest);
         self.touched.insert(target.clone());
         self.points.extend(events.iter().filter_map(|recorded| points(&recorded.event)));
-        for recorded in events {
+        for recorded in &events {
             if let Event::Submitted { deployment, .. } = &recorded.event {
                 self.begun.push((*deployment, target.clone()));
             }
@@ -61,6 +68,7 @@ impl Batch {
                 self.ended.push(*deployment);
             }
         }
+        self.written.push(Entry { target: target.clone(), events, appended });
     }
 
     pub(super) fn before_commit(&self) {
@@ -98,7 +106,10 @@ fn points(event: &Event) -> Option<(CrashPoint, CrashPoint)> {
         | Event::AttemptEnded { .. }
         | Event::DeadlinePassed { .. }
         | Event::DeploymentMoved { .. }
+        | Event::PolicyScheduled { .. }
         | Event::DeploymentEnded { .. }
-        | Event::RevisionRecorded { .. } => None,
+        | Event::RevisionRecorded { .. }
+        | Event::HoldPlaced { .. }
+        | Event::HoldEnded { .. } => None,
     }
 }

@@ -15,6 +15,7 @@ use super::input::Draw;
 use super::serving::ServingClock;
 use super::targets::Targets;
 use super::{Error, Fatal, Sessions};
+use crate::metrics::{Metrics, facts};
 use crate::store::{self, AnsweredReport, Digest, Transaction, Write, snapshot_due};
 
 /// All of the driver but the store, so that a transaction can be open beside it.
@@ -26,6 +27,7 @@ pub(super) struct Inner {
     /// The instant of the current step.
     pub(super) now: Now,
     pub(super) published: Arc<Published>,
+    pub(super) metrics: Arc<Metrics>,
 }
 
 /// What goes into the store with a decision beside its events.
@@ -79,7 +81,7 @@ impl Inner {
         let result = self.decide_or_fail(tx, batch, name, input, beside);
         if let Err(Failure::Answer(error @ (Error::Store(_) | Error::Contradiction(_)))) = &result {
             let source = std::error::Error::source(error).map(ToString::to_string);
-            tracing::error!(target_name = %name, %error, source, "an input was refused by a second wall");
+            tracing::error!(target = %name, %error, source, "an input was refused by a second wall");
             self.targets.drop_from_memory(name);
         }
         result
@@ -106,6 +108,7 @@ impl Inner {
         {
             target.hear(attempt, heard);
         }
+        batch.facts.extend(facts::of_answer(&decision.answer));
         Ok(decision.answer)
     }
 
@@ -122,7 +125,7 @@ impl Inner {
     ) -> Result<(), Failure> {
         let Written { state: after, recorded: events, ended } = written;
         let snapshot = snapshot_due(before, &after).then(|| self.targets.as_written(name, &after, &events));
-        let newest = tx.write(&Write {
+        let appended = tx.write(&Write {
             before,
             after: &after,
             events: &events,
@@ -131,8 +134,15 @@ impl Inner {
             report,
             snapshot: snapshot.as_ref(),
         })?;
-        batch.note(name, &events, newest);
+        let facts = facts::of(&events, &ended, |id, claim, said| {
+            let attempt =
+                after.deployment(id).and_then(|found| found.attempts.iter().find(|it| it.id == claim.attempt));
+            let past = if attempt.is_none() { tx.past_deployment(name, id)? } else { None };
+            Ok::<_, store::Error>(facts::agrees(said, attempt, past.map(|past| past.state)))
+        })?;
+        batch.facts.extend(facts);
         self.targets.replace(name, after, &events, self.now);
+        batch.note(name, events, appended);
         Ok(())
     }
 }

@@ -9,7 +9,8 @@ use holdfast_coordinator_core::TargetState;
 use holdfast_coordinator_core::input::Speaker;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
-use super::inbox::{Body, Message, OrphanReport, Published};
+use super::inbox::{Body, Message, OrphanReport, Published, Reply, WAITING};
+use super::watchers::News;
 use super::{Asked, Error, Told};
 use crate::store::AgentRow;
 
@@ -33,12 +34,50 @@ impl Handle {
         self.call(|reply| Body::Ask { target, asked: Box::new(asked), reply }).await
     }
 
+    /// Like [`Handle::ask`] for one of several that go together by [`Handle::send`]. What is told goes to `then`, on the
+    /// driver's thread, which must not be blocked; where nothing can be told any more, `then` is dropped.
+    ///
+    /// What is gathered is decided in order. Sends what was gathered before where it has to wait for room.
+    pub async fn gather(
+        &self,
+        gathered: &mut Vec<Message>,
+        target: TargetName,
+        asked: Asked,
+        then: impl FnOnce(Result<Told, Error>) + Send + 'static,
+    ) -> Result<(), Error> {
+        let room = match self.room.clone().try_acquire_owned() {
+            Ok(room) => room,
+            Err(_) => {
+                self.send(gathered)?;
+                self.room.clone().acquire_owned().await.map_err(|_| Error::Stopped)?
+            }
+        };
+        let body = Body::Ask { target, asked: Box::new(asked), reply: Box::new(then) };
+        gathered.push(Message { body, _room: Some(room) });
+        Ok(())
+    }
+
+    /// Gives the driver what was gathered, as one piece: it is decided in one batch and shares a commit.
+    pub fn send(&self, gathered: &mut Vec<Message>) -> Result<(), Error> {
+        if gathered.is_empty() {
+            return Ok(());
+        }
+        let body = Body::Several(std::mem::take(gathered));
+        self.sender.send(Message { body, _room: None }).map_err(|_| Error::Stopped)
+    }
+
     /// The committed state, with the last signs of life. `None` if the target was never declared, can't be read, or the
     /// driver has stopped.
     pub async fn state(&self, target: TargetName) -> Option<Arc<TargetState>> {
         let (reply, answer) = oneshot::channel();
         self.put(Body::State { target, reply }).await.ok()?;
         answer.await.ok().flatten()
+    }
+
+    /// Whether the deployment is known and has not ended.
+    #[must_use]
+    pub fn is_live(&self, deployment: DeploymentId) -> bool {
+        self.published.target_of(deployment).is_some()
     }
 
     /// The target of a deployment; `None` if the store does not know it.
@@ -58,6 +97,12 @@ impl Handle {
         self.call(|reply| Body::Orphan { report, reply }).await
     }
 
+    /// What is committed about the deployment from now on.
+    #[must_use]
+    pub fn news_of(&self, deployment: DeploymentId) -> News {
+        News::new(&self.published, deployment)
+    }
+
     /// Writes what is known of an agent.
     pub async fn put_agent(&self, row: AgentRow) -> Result<(), Error> {
         self.call(|reply| Body::Agent { row: Box::new(row), reply }).await
@@ -66,19 +111,31 @@ impl Handle {
     /// Keeps that `who` was refused `what`, and why. Dropped when the driver has more to do than it can.
     pub fn refused(&self, who: String, what: String, why: String) {
         if let Ok(room) = self.room.clone().try_acquire_owned() {
-            self.send(Body::Refused { who, what, why }, Some(room));
+            self.note(Body::Refused { who, what, why }, Some(room));
         }
     }
 
     /// An agent's session has started: everything due for it is handed out again, and what waits for an agent is
     /// assigned anew.
     pub fn session_started(&self, speaker: Speaker) {
-        self.send(Body::SessionStarted(speaker), None);
+        self.note(Body::SessionStarted(speaker), None);
     }
 
     /// Agents came, went or changed: what waits for an agent is assigned anew.
     pub fn agents_changed(&self) {
-        self.send(Body::AgentsChanged, None);
+        self.note(Body::AgentsChanged, None);
+    }
+
+    /// How many messages wait for the driver.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        WAITING - self.room.available_permits().min(WAITING)
+    }
+
+    /// Whether more messages may wait; without room, callers do.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.room.available_permits() > 0
     }
 
     /// The global order of the last committed event.
@@ -95,9 +152,9 @@ impl Handle {
         }
     }
 
-    async fn call<T>(&self, body: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> Body) -> Result<T, Error> {
+    async fn call<T: Send + 'static>(&self, body: impl FnOnce(Reply<T>) -> Body) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
-        self.put(body(reply)).await?;
+        self.put(body(Box::new(|told| drop(reply.send(told))))).await?;
         answer.await.unwrap_or(Err(Error::Stopped))
     }
 
@@ -106,7 +163,7 @@ impl Handle {
         self.sender.send(Message { body, _room: Some(room) }).map_err(|_| Error::Stopped)
     }
 
-    fn send(&self, body: Body, room: Option<OwnedSemaphorePermit>) {
+    fn note(&self, body: Body, room: Option<OwnedSemaphorePermit>) {
         if self.sender.send(Message { body, _room: room }).is_err() {
             tracing::debug!("the driver has stopped");
         }

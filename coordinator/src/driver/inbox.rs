@@ -12,11 +12,12 @@ use holdfast_coordinator_core::TargetState;
 use holdfast_coordinator_core::input::Speaker;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
+use super::watchers::Watchers;
 use super::{Asked, BATCH, Error, Handle, Told};
 use crate::store::AgentRow;
 
 /// Messages that may wait at once. More wait in their callers.
-const WAITING: usize = 1024;
+pub(super) const WAITING: usize = 1024;
 
 /// One thing to do. Made by a [`Handle`], consumed by a driver.
 pub struct Message {
@@ -25,7 +26,8 @@ pub struct Message {
     pub(super) _room: Option<OwnedSemaphorePermit>,
 }
 
-pub(super) type Reply<T> = oneshot::Sender<Result<T, Error>>;
+/// Called on the driver's thread, after the commit that covers what it tells. Never blocks.
+pub(super) type Reply<T> = Box<dyn FnOnce(Result<T, Error>) + Send>;
 
 pub(super) enum Body {
     Ask { target: TargetName, asked: Box<Asked>, reply: Reply<Told> },
@@ -36,6 +38,7 @@ pub(super) enum Body {
     Refused { who: String, what: String, why: String },
     SessionStarted(Speaker),
     AgentsChanged,
+    Several(Vec<Message>),
     Stop(oneshot::Sender<()>),
 }
 
@@ -51,6 +54,8 @@ pub(super) struct Published {
     pub(super) live: RwLock<HashMap<DeploymentId, TargetName>>,
     /// The global order of the last committed event.
     pub(super) committed: watch::Sender<u64>,
+    /// Who watches a deployment.
+    pub(super) watchers: Watchers,
 }
 
 impl Published {
@@ -77,7 +82,11 @@ pub struct Taken {
 #[must_use]
 pub fn channel() -> (Handle, Inbox) {
     let (sender, receiver) = mpsc::channel();
-    let published = Arc::new(Published { live: RwLock::default(), committed: watch::Sender::new(0) });
+    let published = Arc::new(Published {
+        live: RwLock::default(),
+        committed: watch::Sender::new(0),
+        watchers: Watchers::default(),
+    });
     let handle = Handle::new(sender, Arc::new(Semaphore::new(WAITING)), published.clone());
     (handle, Inbox { receiver, published })
 }

@@ -45,7 +45,7 @@ impl Draw {
         AttemptId(Builder::from_random_bytes(self.bytes()).into_uuid())
     }
 
-    fn evidence(&mut self) -> EvidenceId {
+    pub(super) fn evidence(&mut self) -> EvidenceId {
         EvidenceId(Builder::from_random_bytes(self.bytes()).into_uuid())
     }
 
@@ -103,9 +103,9 @@ impl Inner {
                 let (id, reachable) = (self.draw.evidence(), self.reachable(tx, target, deployment)?);
                 Input::Inspect { deployment, by, id, reachable }
             }
-            Asked::FenceOff { deployment, by } => {
+            Asked::FenceOff { deployment, by, reason } => {
                 let (id, reachable) = (self.draw.evidence(), self.reachable(tx, target, deployment)?);
-                Input::FenceOff { deployment, by, id, reachable }
+                Input::FenceOff { deployment, by, id, reachable, reason }
             }
             Asked::InquiryAnswered { speaker, inquiry, finding } => {
                 Input::InquiryAnswered { speaker, inquiry, finding, evidence: self.draw.evidence() }
@@ -114,8 +114,11 @@ impl Inner {
                 Input::Attest { deployment, by, attestation, evidence: self.draw.evidence() }
             }
             Asked::Decide { deployment, by, kind, reason, shown } => {
-                Input::Decide { deployment, by, kind, reason, shown, evidence: self.draw.evidence() }
+                let (evidence, attempt) = (self.draw.evidence(), self.draw.attempt());
+                Input::Decide { deployment, by, kind, reason, shown, evidence, attempt }
             }
+            Asked::Hold { by, reason, until } => Input::Hold { by, reason, until },
+            Asked::Unhold { by } => Input::Unhold { by },
         };
         Ok(Prepared::Decide(Box::new((input, beside))))
     }
@@ -151,7 +154,7 @@ impl Inner {
         Ok(tx.past_deployment(target, id)?)
     }
 
-    fn reachable(
+    pub(super) fn reachable(
         &mut self,
         tx: &mut impl Transaction,
         target: &TargetName,
@@ -170,5 +173,5 @@ fn existing(known: &crate::store::Submission, content: Digest) -> Result<Told, E
         return Err(Error::RequestIdReused { existing: known.deployment });
     }
     let answer = Answer::Submitted { number: known.number };
-    Ok(Told { answer, deployment: Some(known.deployment), existed: true })
+    Ok(Told { answer, deployment: Some(known.deployment), existed: true, after: None })
 }

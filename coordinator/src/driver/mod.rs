@@ -32,7 +32,9 @@ mod input;
 mod serving;
 mod step;
 mod targets;
+mod tell;
 pub mod thread;
+mod watchers;
 
 #[cfg(test)]
 mod tests;
@@ -42,9 +44,10 @@ pub use error::{Error, Fatal};
 pub use handle::Handle;
 pub use inbox::{Inbox, Message, Taken, channel};
 pub use step::Driver;
+pub use watchers::News;
 
 /// Messages that one commit covers at most.
-pub const BATCH: usize = 64;
+pub const BATCH: usize = 256;
 
 /// What sessions give to the driver. Called on the driver's thread; must not block.
 pub trait Sessions: Send + Sync {

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use holdfast_common::id::{AgentName, TargetName};
+use holdfast_common::id::{AgentName, DeploymentId, TargetName};
 use holdfast_common::report::{Disposition, FiledReason};
-use holdfast_common::time::Millis;
+use holdfast_common::time::{Millis, Wall};
+use holdfast_coordinator_core::event::Event;
 use holdfast_coordinator_core::input::Speaker;
+use holdfast_coordinator_core::state::DeploymentState;
 use holdfast_coordinator_core::{Answer, Effect, Input, Now};
 use rand::RngCore;
 
@@ -17,10 +19,13 @@ use super::inbox::{Body, OrphanReport, Reply};
 use super::input::{Draw, Prepared};
 use super::serving::ServingClock;
 use super::targets::Targets;
-use super::{Asked, Error, Fatal, Inbox, Message, Moment, Sessions, Settings, Told};
+use super::watchers::Entry;
+use super::{Asked, Error, Fatal, Inbox, Message, Moment, Sessions, Settings, Told, tell};
 use crate::bugs::{self, Bug};
 use crate::crash::{CrashPoint, reached};
-use crate::store::{self, RefusalRow, Store, Transaction};
+use crate::metrics::Metrics;
+use crate::store::rows::EventFilter;
+use crate::store::{self, Reader, RefusalRow, Store, Transaction};
 
 /// Targets that one step wakes at most.
 const WOKEN: usize = 256;
@@ -64,6 +69,7 @@ impl<S: Store> Driver<S> {
             clock,
             now: core_now,
             published: inbox.published.clone(),
+            metrics: Arc::default(),
         };
         #[cfg(feature = "bugs")]
         bugs::forward(|name| holdfast_coordinator_core::bugs::set(holdfast_coordinator_core::bugs::Bug::parse(name)));
@@ -75,6 +81,23 @@ impl<S: Store> Driver<S> {
         Ok(driver)
     }
 
+    /// Measures into these instead of its own.
+    pub fn measured(mut self, metrics: Arc<Metrics>) -> Result<Self, store::Error> {
+        self.inner.metrics = metrics;
+        let reader = self.store.reader();
+        for name in self.inner.targets.names() {
+            let Some(target) = self.inner.targets.get(name) else { continue };
+            let held = target.state.current.as_ref();
+            if let Some(held) = held.filter(|held| held.state == DeploymentState::Uncertain)
+                && let Some(since) = uncertain_since(&reader, held.id)?
+            {
+                self.inner.metrics.uncertain_since(held.id, since);
+            }
+            self.inner.metrics.stands(name, &target.state, self.inner.now.wall);
+        }
+        Ok(self)
+    }
+
     fn load_busy(&mut self) -> Result<(), store::Error> {
         let Self { store, inner, unseen, .. } = self;
         let mut tx = store.begin()?;
@@ -82,7 +105,7 @@ impl<S: Store> Driver<S> {
             match inner.targets.load(&mut tx, &name, inner.now) {
                 Ok(_) => {}
                 Err(error) if error.is_contained() => {
-                    tracing::error!(target_name = %name, %error, "a target can't be read: nothing is granted on it");
+                    tracing::error!(target = %name, %error, "a target can't be read: nothing is granted on it");
                 }
                 Err(error) => return Err(error),
             }
@@ -115,6 +138,7 @@ impl<S: Store> Driver<S> {
     fn run(&mut self, messages: Vec<Message>) -> Result<(), Fatal> {
         let Self { store, inner, unseen, .. } = self;
         let mut batch = Batch::touching(std::mem::take(unseen));
+        inner.metrics.took(messages.len());
         let mut tx = store.begin().map_err(Fatal)?;
         for message in messages {
             inner.take(&mut tx, &mut batch, message)?;
@@ -123,14 +147,15 @@ impl<S: Store> Driver<S> {
         inner.wake(&mut tx, &mut batch)?;
         inner.assign(&mut tx, &mut batch)?;
         if bugs::on(Bug::ReplyBeforeCommit) {
-            batch.say_all();
+            batch.say_all(&inner.targets);
         }
         if bugs::on(Bug::SendBeforeCommit) {
             inner.hand_out(&batch);
         }
         inner.finish(tx, &batch)?;
-        inner.publish(&batch);
-        batch.say_all();
+        inner.measure(&batch);
+        inner.publish(&mut batch);
+        batch.say_all(&inner.targets);
         inner.hand_out(&batch);
         Ok(())
     }
@@ -166,17 +191,17 @@ impl Inner {
             Body::State { target, reply } => {
                 let loaded = self.targets.load(tx, &target, self.now).map(|target| target.map(|it| it.state.clone()));
                 let state = Failure::contain(loaded.map_err(Failure::from))?.ok().flatten();
-                batch.answer(move || drop(reply.send(state)));
+                batch.answer(move |_| drop(reply.send(state)));
             }
             Body::TargetOf { deployment, reply } => {
                 let target = Failure::contain(tx.target_of(deployment).map_err(Failure::from))?.ok().flatten();
-                batch.answer(move || drop(reply.send(target)));
+                batch.answer(move |_| drop(reply.send(target)));
             }
             Body::Orphan { report, reply } => self.orphan(tx, batch, *report, reply)?,
             Body::Agent { row, reply } => {
                 let result = Failure::contain(tx.put_agent(&row).map_err(Failure::from))?;
                 batch.wrote |= result.is_ok();
-                batch.answer(move || drop(reply.send(result)));
+                batch.answer(move |_| reply(result));
             }
             Body::Refused { who, what, why } => self.refused(tx, batch, who, what, why)?,
             Body::SessionStarted(speaker) => {
@@ -184,6 +209,9 @@ impl Inner {
                 batch.started.insert(speaker.agent);
             }
             Body::AgentsChanged => batch.agents_changed = true,
+            Body::Several(several) => {
+                several.into_iter().try_for_each(|message| self.take(tx, batch, message))?;
+            }
             Body::Stop(_) => {}
         }
         Ok(())
@@ -202,7 +230,13 @@ impl Inner {
         if let (Some((what, by)), Err(error)) = (operator, &result) {
             self.refused(tx, batch, by, format!("{what} {target}"), error.to_string())?;
         }
-        batch.answer(move || drop(reply.send(result)));
+        let target = target.clone();
+        batch.answer(move |targets| {
+            reply(result.map(|told| {
+                let shown = told.submitted().and_then(|_| targets.get(&target)).map(|target| target.state.clone());
+                Told { after: shown, ..told }
+            }));
+        });
         Ok(())
     }
 
@@ -221,7 +255,7 @@ impl Inner {
                 let answer = self.decide(tx, batch, target, &input, &beside)?;
                 let answer = self.keep_unknown(tx, batch, answer, &beside)?;
                 let deployment = beside.submission.map(|(deployment, _)| deployment).or(about);
-                Ok(Told { answer, deployment, existed: false })
+                Ok(Told { answer, deployment, existed: false, after: None })
             }
         }
     }
@@ -260,7 +294,7 @@ impl Inner {
         reply: Reply<Disposition>,
     ) -> Result<(), Fatal> {
         let answer = Failure::contain(self.keep_orphan(tx, batch, report))?;
-        batch.answer(move || drop(reply.send(answer)));
+        batch.answer(move |_| reply(answer));
         Ok(())
     }
 
@@ -329,13 +363,34 @@ impl Inner {
                 else {
                     break;
                 };
-                target.sent.insert(effect);
-                let candidates = self.sessions.candidates(&target.state.spec);
-                let input = Input::Assign { candidates, attempt: self.draw.attempt() };
+                target.sent.insert(effect.clone());
+                let Some(input) = self.own_move(tx, &name, &effect)? else { continue };
                 let _logged = Failure::contain(self.decide(tx, batch, &name, &input, &Beside::default()))?;
             }
         }
         Ok(())
+    }
+
+    /// The input that an effect of the driver's own asks for.
+    fn own_move(
+        &mut self,
+        tx: &mut impl Transaction,
+        name: &TargetName,
+        effect: &Effect,
+    ) -> Result<Option<Input>, Fatal> {
+        match effect {
+            Effect::Assign { .. } => {
+                let Some(target) = self.targets.get(name) else { return Ok(None) };
+                let candidates = self.sessions.candidates(&target.state.spec);
+                Ok(Some(Input::Assign { candidates, attempt: self.draw.attempt() }))
+            }
+            Effect::Recover { deployment } => {
+                let Ok(reachable) = Failure::contain(self.reachable(tx, name, *deployment))? else { return Ok(None) };
+                let (inquiry, evidence) = (self.draw.evidence(), self.draw.evidence());
+                Ok(Some(Input::Recover { inquiry, evidence, attempt: self.draw.attempt(), reachable }))
+            }
+            Effect::Offer { .. } | Effect::Cancel { .. } | Effect::Inquire { .. } => Ok(None),
+        }
     }
 
     /// Commits what is to be committed.
@@ -348,13 +403,15 @@ impl Inner {
             tx.serve(self.clock.run(), self.clock.served()).map_err(Fatal)?;
         }
         batch.before_commit();
+        let begun = Instant::now();
         tx.commit().map_err(Fatal)?;
+        self.metrics.committed(begun.elapsed());
         batch.after_commit();
         self.clock.mark_written();
         Ok(())
     }
 
-    fn publish(&self, batch: &Batch) {
+    fn publish(&self, batch: &mut Batch) {
         if !batch.begun.is_empty() || !batch.ended.is_empty() {
             let mut live = self.published.live.write().unwrap_or_else(PoisonError::into_inner);
             live.extend(batch.begun.iter().cloned());
@@ -364,6 +421,18 @@ impl Inner {
         }
         if let Some(newest) = batch.newest {
             self.published.committed.send_replace(newest.0);
+        }
+        self.published.watchers.tell(std::mem::take(&mut batch.written));
+    }
+
+    /// Counts and logs what is committed, before anybody is told: who has an answer finds it counted.
+    fn measure(&self, batch: &Batch) {
+        self.metrics.count(&batch.facts);
+        for Entry { target: name, events, .. } in &batch.written {
+            events.iter().for_each(|recorded| tell::tell(name, recorded));
+            if let Some(target) = self.targets.get(name) {
+                self.metrics.stands(name, &target.state, self.now.wall);
+            }
         }
     }
 
@@ -384,10 +453,29 @@ impl Inner {
     }
 }
 
+/// When the deployment became uncertain, by its events.
+fn uncertain_since(reader: &Reader, deployment: DeploymentId) -> Result<Option<Wall>, store::Error> {
+    const PAGE: u32 = 500;
+    let mut filter = EventFilter { deployment: Some(deployment), limit: PAGE, ..EventFilter::default() };
+    let mut since = None;
+    loop {
+        let page = reader.events(&filter)?;
+        for stored in &page {
+            if let Event::DeploymentMoved { state, .. } = &stored.recorded.event {
+                since = (*state == DeploymentState::Uncertain).then_some(stored.recorded.at);
+            }
+        }
+        match page.last() {
+            Some(last) if page.len() == PAGE as usize => filter.after = last.order,
+            Some(_) | None => return Ok(since),
+        }
+    }
+}
+
 /// The agent that an effect goes to; `None` for what the driver does itself.
 fn addressee(effect: &Effect) -> Option<&AgentName> {
     match effect {
-        Effect::Assign { .. } => None,
+        Effect::Assign { .. } | Effect::Recover { .. } => None,
         Effect::Offer { agent, .. } | Effect::Cancel { agent, .. } | Effect::Inquire { agent, .. } => Some(agent),
     }
 }

@@ -49,7 +49,8 @@ impl Target {
     }
 }
 
-/// Every target that is in memory: at least those on which something is current or waits.
+/// Every target that is in memory: at least those on which something is current or waits, or that are on
+/// hold.
 #[derive(Default)]
 pub(super) struct Targets {
     loaded: BTreeMap<TargetName, Target>,

@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use holdfast_common::time::Wall;
+use holdfast_net::ops::Pulse;
 
 use super::{Clock, Driver, Fatal, Inbox, Moment};
 use crate::store::Store;
@@ -44,14 +45,15 @@ impl Clock for SystemClock {
 /// Runs the driver on a thread of its own until a handle stops it.
 ///
 /// A store that fails, and a panic, abort the process: what was not answered may or may not be on disk, the next start
-/// reads it, and nothing is answered from a state that nobody can vouch for.
+/// reads it, and nothing is answered from a state that nobody can vouch for. `pulse` tells that the thread turns.
 pub fn spawn<S: Store + 'static>(
     mut driver: Driver<S>,
     inbox: Inbox,
     clock: impl Clock + 'static,
+    pulse: Pulse,
 ) -> std::io::Result<JoinHandle<()>> {
     std::thread::Builder::new().name("driver".to_owned()).spawn(move || {
-        let stop = catch_unwind(AssertUnwindSafe(|| serve(&mut driver, &inbox, &clock)));
+        let stop = catch_unwind(AssertUnwindSafe(|| serve(&mut driver, &inbox, &clock, &pulse)));
         match stop {
             Ok(Ok(stop)) => {
                 drop(driver);
@@ -68,9 +70,12 @@ fn serve<S: Store>(
     driver: &mut Driver<S>,
     inbox: &Inbox,
     clock: &impl Clock,
+    pulse: &Pulse,
 ) -> Result<tokio::sync::oneshot::Sender<()>, Fatal> {
     loop {
+        pulse.rests();
         let taken = inbox.wait(driver.wait());
+        pulse.works();
         driver.step(taken.messages, Moment::of(clock))?;
         if let Some(stop) = taken.stop {
             driver.close(Moment::of(clock))?;

@@ -1,6 +1,7 @@
 //! The services on the wire. Thin: they translate, ask the driver, and translate back.
 
 pub mod agent;
+mod measure;
 pub mod operator;
 mod refused;
 pub mod shared;
@@ -8,5 +9,6 @@ pub mod status;
 pub mod view;
 
 pub use agent::Agents;
+pub use measure::Measured;
 pub use operator::Operators;
 pub use shared::{Limits, Shared};

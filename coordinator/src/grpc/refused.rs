@@ -8,6 +8,7 @@ use tonic::Status;
 
 use super::shared::Shared;
 use super::status;
+use super::view;
 use super::view::enums::state_word;
 use super::view::held;
 use super::view::sentence::decision_word;
@@ -16,12 +17,14 @@ use crate::store;
 
 /// Why the driver did not do it. A refusal because of who holds the target tells about the holder.
 pub(super) async fn by_driver(shared: &Shared, target: &TargetName, error: driver::Error) -> Status {
-    if let driver::Error::Refused(Refusal::TargetHeld { .. } | Refusal::TargetInUse { .. }) = &error
+    if let driver::Error::Refused(refusal @ (Refusal::TargetHeld { .. } | Refusal::TargetInUse { .. })) = &error
         && let Some(state) = shared.driver.state(target.clone()).await
-        && let Some(problem) = held::problem(&state, None)
     {
-        let in_use = matches!(error, driver::Error::Refused(Refusal::TargetInUse { .. }));
-        return status::of(&if in_use { Problem { code: Code::TargetInUse, ..problem } } else { problem });
+        let in_use = matches!(refusal, Refusal::TargetInUse { .. });
+        let told = if in_use { held::in_use(&state) } else { held::problem(&state, None) };
+        if let Some(problem) = told {
+            return status::of(&problem);
+        }
     }
     status::of(&problem(target, &error))
 }
@@ -69,6 +72,19 @@ fn refusal_problem(target: &TargetName, refusal: &Refusal) -> Problem {
         Refusal::RevisionMismatch { resource, .. } => {
             problem.next(format!("holdfast target inspect {target}")).with("resource", resource.as_str())
         }
+        Refusal::OrderPassed { before, .. } => problem
+            .so("the same key again would be taken, and a file without `order` claims none")
+            .next(format!("holdfast show {before}"))
+            .with("deployment", before.to_string()),
+        Refusal::TargetOnHold(hold) => problem
+            .known(view::hold::sentence(hold))
+            .next(format!("holdfast target unhold {target}"))
+            .next("without --no-queue it waits in line"),
+        Refusal::NotOnHold => problem.next(format!("holdfast target show {target}")),
+        Refusal::ObservedMissing { resource } => problem
+            .so("an attestation on it would not tell what it waits for")
+            .next("look at the resource, then add --observed REVISION")
+            .with("resource", resource.as_str()),
         Refusal::DeploymentNotFound(id) => {
             problem.next(format!("holdfast list {target}")).with("deployment", id.to_string())
         }
@@ -87,7 +103,7 @@ fn refusal_problem(target: &TargetName, refusal: &Refusal) -> Problem {
 }
 
 /// The refusal in the words that people use.
-fn title(refusal: &Refusal) -> String {
+pub(super) fn title(refusal: &Refusal) -> String {
     match refusal {
         Refusal::TargetHeld { holder, state } => format!("{holder} holds the target and is {}", state_word(*state)),
         Refusal::NothingToReconcile { state } => {
@@ -101,7 +117,11 @@ fn title(refusal: &Refusal) -> String {
             let recorded = recorded.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string);
             format!("resource {resource} has revision {recorded} on record, the file expects {expected}")
         }
+        Refusal::TargetOnHold(hold) => format!("{} has put the target on hold", hold.by),
         Refusal::NotDeclared
+        | Refusal::OrderPassed { .. }
+        | Refusal::NotOnHold
+        | Refusal::ObservedMissing { .. }
         | Refusal::TargetInUse { .. }
         | Refusal::QueueFull { .. }
         | Refusal::DeploymentNotFound(_)

@@ -7,6 +7,7 @@ use holdfast_common::id::AgentName;
 use holdfast_common::time::{Millis, Wall};
 use tokio_util::sync::CancellationToken;
 
+use crate::archives::Archives;
 use crate::auth::WallClock;
 use crate::driver::Handle;
 use crate::logs::Logs;
@@ -24,6 +25,8 @@ pub struct Shared {
     pub directory: Arc<Directory>,
     /// What steps wrote.
     pub logs: Logs,
+    /// Archives that were uploaded.
+    pub archives: Archives,
     /// Where files that were attached to attestations are kept, by their hash.
     pub attachments: PathBuf,
     /// Which store this is.

@@ -84,11 +84,15 @@ pub fn grpc_code(code: Code) -> tonic::Code {
         | Code::AmbiguousId
         | Code::NotConfirmed
         | Code::ReasonMissing
+        | Code::ObservedMissing
         | Code::InvalidMessage => tonic::Code::InvalidArgument,
         Code::TargetNotFound | Code::DeploymentNotFound | Code::AgentNotFound => tonic::Code::NotFound,
         Code::NotSupported
         | Code::RequestIdReused
         | Code::RevisionMismatch
+        | Code::OrderPassed
+        | Code::TargetOnHold
+        | Code::NotOnHold
         | Code::NoEligibleAgent
         | Code::TargetUncertain
         | Code::TargetWaitsForDecision
@@ -102,6 +106,9 @@ pub fn grpc_code(code: Code) -> tonic::Code {
         | Code::DecisionNotOpen
         | Code::CannotInspect
         | Code::CannotFenceOff
+        | Code::ArchiveMissing
+        | Code::ArchiveDiffers
+        | Code::ArchiveTooLarge
         | Code::ProtocolVersion => tonic::Code::FailedPrecondition,
         Code::QueueFull => tonic::Code::ResourceExhausted,
         Code::EvidenceMoved | Code::SessionReplaced => tonic::Code::Aborted,

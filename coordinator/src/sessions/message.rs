@@ -14,7 +14,7 @@ use holdfast_proto::v1::connect_response::Message;
 /// The message for an effect; `None` where the state no longer has what it is about, or where it is not sent.
 pub(super) fn of(state: &TargetState, effect: &Effect) -> Option<Message> {
     match effect {
-        Effect::Assign { .. } => None,
+        Effect::Assign { .. } | Effect::Recover { .. } => None,
         Effect::Offer { claim, .. } => offer(state, *claim).map(Message::Offer),
         Effect::Cancel { claim, .. } => cancel(state, *claim).map(Message::Cancel),
         Effect::Inquire { inquiry, resource, deployment, step, kind, .. } => {
@@ -46,7 +46,15 @@ fn offer(state: &TargetState, claim: Claim) -> Option<v1::Offer> {
         resources: state.spec.resources.iter().map(resource_to_wire).collect(),
         carried: carried.map(|step| step.name.to_string()).collect(),
         cancel_grace: Some(duration_to_wire(deployment.spec.cancel_grace)),
+        goes_on: goes_on(deployment, attempt),
     })
+}
+
+fn goes_on(deployment: &Deployment, attempt: &Attempt) -> Option<v1::GoesOn> {
+    attempt.readmits?;
+    let earlier = deployment.lineage(attempt).skip(1);
+    let attempts = earlier.map(|earlier| earlier.id.to_string()).collect();
+    Some(v1::GoesOn { attempts, step: attempt.open_permit()?.name.to_string() })
 }
 
 /// The steps with the revision that each should find: the file's pin, else what an earlier step of the same deployment

@@ -21,9 +21,9 @@ use holdfast_common::time::Wall;
 use holdfast_coordinator_core::input::{Candidate, Finding};
 use holdfast_coordinator_core::{Effect, TargetState};
 use holdfast_proto::v1;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
-pub use outgoing::{Outgoing, QUEUE};
+pub use outgoing::{Answers, Outgoing, QUEUE};
 pub use profile::Profile;
 
 /// Inquiries that a session remembers to have been asked.
@@ -67,17 +67,6 @@ pub struct AgentStatus {
     pub connected: bool,
 }
 
-/// A session that has just begun.
-#[derive(Debug)]
-pub struct Attached {
-    /// Its identity.
-    pub session: SessionId,
-    /// The way to the agent.
-    pub outgoing: Outgoing,
-    /// What to write to the agent, in order.
-    pub messages: mpsc::Receiver<v1::ConnectResponse>,
-}
-
 impl Directory {
     /// Puts an agent in that the store knows from earlier runs. It has no contact until it speaks.
     pub fn remember(&self, name: AgentName, profile: Profile, last_heard: Wall) {
@@ -90,10 +79,10 @@ impl Directory {
         name: &AgentName,
         profile: Profile,
         session: SessionId,
+        outgoing: &Outgoing,
         welcome: v1::Welcome,
         now: Wall,
-    ) -> Attached {
-        let (outgoing, messages) = Outgoing::new();
+    ) {
         outgoing.send(v1::connect_response::Message::Welcome(welcome));
         let live = Live { session, outgoing: outgoing.clone(), asked: BTreeMap::new(), looks: BTreeMap::new() };
         let known = Known { profile, spoke: true, last_heard: now, live: Some(live) };
@@ -102,7 +91,6 @@ impl Directory {
             tracing::info!(agent = %name, "a newer session of the agent takes over");
             older.outgoing.bye(Code::SessionReplaced, Code::SessionReplaced.title());
         }
-        Attached { session, outgoing, messages }
     }
 
     /// Ends a session, unless another one of the agent has taken its place. Says whether it did.
@@ -243,7 +231,7 @@ impl Directory {
     /// Puts the message of an effect into its agent's session; without one it is lost.
     pub fn send(&self, state: &TargetState, effect: &Effect) {
         let (agent, incarnation, inquiry) = match effect {
-            Effect::Assign { .. } => return,
+            Effect::Assign { .. } | Effect::Recover { .. } => return,
             Effect::Offer { agent, incarnation, .. } => (agent, Some(*incarnation), None),
             Effect::Cancel { agent, .. } => (agent, None, None),
             Effect::Inquire { agent, inquiry, .. } => (agent, None, Some(*inquiry)),

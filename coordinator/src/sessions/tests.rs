@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use holdfast_common::recovery::Policy;
-use holdfast_common::spec::{ResourceAdapter, ResourceSpec};
+use holdfast_common::spec::{QueueKind, ResourceAdapter, ResourceSpec};
 use uuid::Uuid;
 
 use super::*;
@@ -28,6 +28,8 @@ fn target() -> TargetSpec {
         name: TargetName::new("shop@prod").unwrap(),
         agents: [("role".to_owned(), "shop".to_owned())].into(),
         policy: Policy::Manual,
+        patience: None,
+        queue: QueueKind::Fifo,
         resources: vec![
             resource("site", Reach::Host, ResourceAdapter::Release { root: "/srv/shop".to_owned(), retain: 2 }),
             resource("db", Reach::Shared, ResourceAdapter::Command { inspect: None, outlives: true }),
@@ -35,8 +37,17 @@ fn target() -> TargetSpec {
     }
 }
 
+/// A session that has just begun.
+struct Attached {
+    session: SessionId,
+    outgoing: Outgoing,
+    answers: Answers,
+}
+
 fn attach(directory: &Directory, name: &str, profile: Profile) -> Attached {
-    directory.attach(&agent(name), profile, SessionId(Uuid::new_v4()), v1::Welcome::default(), NOW)
+    let (session, (outgoing, answers)) = (SessionId(Uuid::new_v4()), Outgoing::new());
+    directory.attach(&agent(name), profile, session, &outgoing, v1::Welcome::default(), NOW);
+    Attached { session, outgoing, answers }
 }
 
 fn both() -> Profile {
@@ -48,7 +59,7 @@ fn a_newer_session_replaces_the_older_which_is_told() {
     let directory = Directory::default();
     let mut older = attach(&directory, "web-07", both());
     let newer = attach(&directory, "web-07", both());
-    let codes: Vec<_> = std::iter::from_fn(|| older.messages.try_recv().ok()).filter_map(|m| m.message).collect();
+    let codes = older.answers.take();
     assert!(
         matches!(&codes[..], [v1::connect_response::Message::Welcome(_), v1::connect_response::Message::Bye(bye)] if bye.code == "HF-5005")
     );

@@ -75,11 +75,11 @@ pub trait Transaction {
     /// The target's state by snapshot and replay; `None` if it was never declared.
     fn load(&mut self, target: &TargetName) -> Result<Option<TargetState>, Error>;
 
-    /// The targets on which something is current or waits, by name.
+    /// The targets on which something is current or waits, or that are on hold, by name.
     fn busy_targets(&mut self) -> Result<Vec<TargetName>, Error>;
 
-    /// Appends events and brings every projection up to date. Answers the global order of the last event.
-    fn write(&mut self, write: &Write<'_>) -> Result<GlobalOrder, Error>;
+    /// Appends events and brings every projection up to date.
+    fn write(&mut self, write: &Write<'_>) -> Result<Appended, Error>;
 
     /// The submission of that request id.
     fn submission(&mut self, request: RequestId) -> Result<Option<Submission>, Error>;
@@ -144,6 +144,15 @@ pub struct RunStart {
 /// Counts the events of all targets from 1, in the order of their commits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GlobalOrder(pub u64);
+
+/// Where the events of one write stand. They follow one another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// The place of the last one.
+    pub newest: GlobalOrder,
+    /// The hash of each, in order.
+    pub hashes: Vec<String>,
+}
 
 /// What one input changes.
 #[derive(Clone, Copy, Debug)]

@@ -13,8 +13,8 @@ use holdfast_common::outcome::{AttemptEnd, Exit, StepEnd};
 use holdfast_common::recovery::Policy;
 use holdfast_common::report::{Disposition, FiledReason, Report, ReportBody, ReportSequence};
 use holdfast_common::spec::{
-    DeploymentSpec, Reach, ResourceAdapter, ResourceSpec, RetryClass, RetrySpec, StepBody, StepEffect, StepSpec,
-    TargetSpec,
+    DeploymentSpec, QueueKind, Reach, ResourceAdapter, ResourceSpec, RetryClass, RetrySpec, StepBody, StepEffect,
+    StepSpec, TargetSpec,
 };
 use holdfast_common::time::{Millis, Serving, Wall};
 use holdfast_coordinator_core::event::{Event, Recorded};
@@ -104,6 +104,8 @@ pub(crate) fn target_spec(name: &str, root: &str) -> TargetSpec {
         name: target_name(name),
         agents: BTreeMap::from([("role".to_owned(), "shop".to_owned())]),
         policy: Policy::Manual,
+        patience: None,
+        queue: QueueKind::Fifo,
         resources: vec![ResourceSpec {
             name: ResourceName::new("site").unwrap(),
             reach: Reach::Host,
@@ -131,6 +133,8 @@ pub(crate) fn deployment_spec(name: &str) -> DeploymentSpec {
         steps: vec![step],
         cancel_grace: Millis::from_secs(1),
         retry: RetrySpec { max_attempts: 3, backoff_initial: Millis::from_secs(1), backoff_max: Millis::from_secs(5) },
+        policy: None,
+        order: None,
     }
 }
 
@@ -402,6 +406,7 @@ pub(crate) fn a_fence_that_does_not_grow_is_refused(factory: &impl Factory) {
         run: Run(1),
         serving: Serving(1),
         carried: Vec::new(),
+        readmits: None,
     };
     let forged = world.forge(lease, Some(deployment));
     is_wall(world.write_forged(&mut tx, &forged), "fences only grow");

@@ -116,7 +116,7 @@ async fn a_path_that_is_no_method_reaches_nothing_whatever_is_shown() {
         "//holdfast.v1.OperatorService/Submit",
         "/holdfast.v1.OperatorService/Submit/",
         "/holdfast.v1.AgentService/../OperatorService/Submit",
-        "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
     ] {
         assert_eq!(method(path), None);
         let status = call(&channel, path, Some(&token)).await.expect_err(path);

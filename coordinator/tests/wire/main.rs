@@ -5,5 +5,6 @@ mod agent;
 mod auth;
 mod hello;
 mod outputs;
+mod reflection;
 mod requests;
 mod world;

@@ -34,9 +34,16 @@ fn chunk(claim: &v1::Claim, offset: u64, data: &str) -> v1::UploadLogRequest {
         stream: v1::LogStream::Stdout as i32,
         offset,
         data: data.into(),
-        cut: 0,
-        last: false,
+        kept: offset.saturating_add(data.len() as u64).min(1 << 40),
+        ..v1::UploadLogRequest::default()
     }
+}
+
+/// From, length and reason.
+fn gap(piece: &v1::ReadLogsResponse) -> (u64, Option<u64>, v1::LogGapReason) {
+    let gap = piece.gap.as_ref().expect("a gap");
+    assert_eq!((piece.offset, piece.data.len()), (gap.from, 0));
+    (gap.from, gap.length, gap.reason())
 }
 
 async fn read(admin: &mut Operators) -> Vec<v1::ReadLogsResponse> {
@@ -69,8 +76,9 @@ async fn an_output_is_kept_once_whatever_comes_twice_or_leaves_a_gap() {
     let (offsets, _) = upload(&world, "web-07", vec![last]).await;
     assert_eq!(offsets, [8], "on another stream, the same again");
     let told = read(&mut admin).await;
-    assert_eq!(told.len(), 1);
-    assert_eq!((told[0].data.as_slice(), told[0].cut, told[0].attempt), (&b"abcdefgh"[..], 5, 1));
+    assert_eq!(told.len(), 2);
+    assert_eq!((told[0].data.as_slice(), told[0].attempt), (&b"abcdefgh"[..], 1));
+    assert_eq!(gap(&told[1]), (8, Some(5), v1::LogGapReason::CutOnHost));
     assert_eq!(told[0].stream(), v1::LogChannel::Stdout);
     world.stop().await;
 }
@@ -81,12 +89,13 @@ async fn an_output_above_the_bound_is_cut_and_the_cut_is_counted() {
     let mut admin = world.admin().await;
     let (_agent, offer) = at_work(&world, &mut admin).await;
     let claim = offer.claim.expect("a claim");
-    let last = v1::UploadLogRequest { last: true, ..chunk(&claim, 6, "gh") };
+    let last = v1::UploadLogRequest { last: true, kept: 8, ..chunk(&claim, 4, "") };
     let (offsets, end) = upload(&world, "web-07", vec![chunk(&claim, 0, "abcdef"), last]).await;
-    assert_eq!(offsets, [6, 8]);
+    assert_eq!(offsets, [4, 4]);
     end.expect("a clean end");
     let told = read(&mut admin).await;
-    assert_eq!((told[0].data.as_slice(), told[0].cut), (&b"abcd"[..], 4));
+    assert_eq!(told[0].data, b"abcd");
+    assert_eq!(gap(&told[1]), (4, Some(4), v1::LogGapReason::CutByCoordinator));
     world.stop().await;
 }
 
@@ -142,12 +151,45 @@ async fn names_like_paths_and_unknown_streams_are_refused_and_nothing_is_made() 
         (v1::UploadLogRequest { stream: 0, ..chunk(&claim, 0, "x") }, "stream"),
         (v1::UploadLogRequest { stream: 9, ..chunk(&claim, 0, "x") }, "stream"),
         (chunk(&claim, u64::MAX, "x"), "offset"),
+        (v1::UploadLogRequest { kept: u64::MAX, ..chunk(&claim, 0, "x") }, "kept"),
+        (v1::UploadLogRequest { cut: u64::MAX, last: true, ..chunk(&claim, 0, "x") }, "cut"),
         (v1::UploadLogRequest { claim: None, ..chunk(&claim, 0, "x") }, "claim"),
         (chunk(&v1::Claim { fence: 0, ..claim.clone() }, 0, "x"), "claim.fence"),
     ] {
         let (_, end) = upload(&world, "web-07", vec![request]).await;
         assert_eq!(problem(&end.expect_err(field)).metadata["field"], field);
     }
-    assert!(!world.data().join("logs").exists(), "nothing was made");
+    let made = std::fs::read_dir(world.data().join("logs")).expect("the folder of outputs");
+    let mut made: Vec<_> = made.map(|entry| entry.expect("an entry").file_name()).collect();
+    made.sort();
+    assert_eq!(made, ["removed", "trash"], "nothing was made");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_goes_on_from_its_offset_and_follows_to_the_end_of_what_arrives() {
+    let world = World::new().await;
+    let mut admin = world.admin().await;
+    let (_agent, offer) = at_work(&world, &mut admin).await;
+    let claim = offer.claim.expect("a claim");
+    upload(&world, "web-07", vec![chunk(&claim, 0, "abcdef")]).await.1.expect("taken");
+    let at = v1::LogPosition { attempt: 1, step: "switch".to_owned(), stream: 1, offset: 4 };
+    let request = v1::ReadLogsRequest {
+        deployment: "shop@prod#1".to_owned(),
+        follow: true,
+        stream: v1::LogChannel::Stdout as i32,
+        from: vec![at],
+        ..v1::ReadLogsRequest::default()
+    };
+    let mut stream = admin.read_logs(request).await.expect("let in").into_inner();
+    let first = soon("a piece", stream.message()).await.expect("a stream").expect("a piece");
+    assert_eq!((first.offset, first.data.as_slice()), (4, &b"ef"[..]));
+    upload(&world, "web-07", vec![chunk(&claim, 6, "gh")]).await.1.expect("taken");
+    let second = soon("what arrived", stream.message()).await.expect("a stream").expect("a piece");
+    assert_eq!((second.offset, second.data.as_slice()), (6, &b"gh"[..]));
+    let ahead = v1::UploadLogRequest { kept: 1000, ..chunk(&claim, 0, "") };
+    upload(&world, "web-07", vec![ahead]).await.1.expect("taken");
+    let told = read(&mut admin).await;
+    assert_eq!(gap(told.last().expect("a piece")), (8, Some(992), v1::LogGapReason::NotArrived));
     world.stop().await;
 }

@@ -13,6 +13,9 @@ schema = "holdfast/v1"
 name   = "shop@prod"
 agents = { role = "shop" }
 
+[reconcile]
+policy = "manual"
+
 [[resource]]
 name    = "site"
 adapter = "command"
@@ -390,6 +393,9 @@ const RELEASE_TARGET: &str = r#"
 schema = "holdfast/v1"
 name   = "shop@prod"
 agents = { role = "shop" }
+
+[reconcile]
+policy = "manual"
 
 [[resource]]
 name    = "site"

@@ -14,6 +14,7 @@ use holdfast_coordinator::serve::{serve, wall};
 use holdfast_coordinator::tokens;
 use holdfast_net::bearer::Bearer;
 use holdfast_net::channel;
+use holdfast_net::ops::{Address, Settings};
 use holdfast_net::tls::ClientTls;
 use holdfast_proto::v1::agent_service_client::AgentServiceClient;
 use holdfast_proto::v1::operator_service_client::OperatorServiceClient;
@@ -64,7 +65,9 @@ impl World {
             lease: Lease::default(),
             heartbeat: Heartbeat { interval: Span(Millis(1_000)) },
             output: Output::default(),
+            archives: holdfast_coordinator::config::Archives::default(),
             log: Log::default(),
+            ops: Settings { address: Some(Address::Off), ..Settings::default() },
         };
         change(&mut config);
         let stop = CancellationToken::new();

@@ -9,6 +9,7 @@ use holdfast_common::id::AgentName;
 
 use super::Settings;
 use crate::folder::Folder;
+use crate::ops::Ops;
 use crate::process::{Launch, Process};
 use crate::wait;
 
@@ -74,6 +75,12 @@ impl Agent {
         self.folder.join(&self.name)
     }
 
+    /// Where it tells of itself.
+    #[must_use]
+    pub fn ops(&self) -> Ops {
+        Ops::new(&self.folder.join(format!("{}.ops", self.name)))
+    }
+
     /// Its process id; of the wrapper, where there is one.
     #[must_use]
     pub fn pid(&self) -> u32 {
@@ -88,6 +95,7 @@ impl Agent {
     /// Starts it. Returns at once.
     pub fn start(&mut self) {
         self.kill();
+        let _none_yet = std::fs::remove_file(self.folder.join(format!("{}.ops", self.name)));
         self.process = Some(Process::start(&self.launch()));
     }
 
@@ -171,7 +179,14 @@ host = "{name}"
 
 [log]
 filter = "info"
+
+[ops]
+address = "127.0.0.1:0"
+address_file = {ops:?}
+ready_within = "1s"
+live_within = "2s"
 "#,
+        ops = folder.join(&format!("{name}.ops")),
         state = folder.join(name),
     )
 }

@@ -8,6 +8,7 @@ use holdfast::ca::{Authority, Pair};
 
 use super::{Serving, Settings};
 use crate::folder::Folder;
+use crate::ops::Ops;
 use crate::process::{Launch, Process, without_holdfast};
 use crate::wait;
 
@@ -96,6 +97,12 @@ impl Coordinator {
         self.address.expect("it was started")
     }
 
+    /// Where it tells of itself.
+    #[must_use]
+    pub fn ops(&self) -> Ops {
+        Ops::new(&self.folder.join("coordinator.ops"))
+    }
+
     /// Its process id; of the wrapper, where there is one.
     #[must_use]
     pub fn pid(&self) -> u32 {
@@ -111,6 +118,7 @@ impl Coordinator {
     pub(super) async fn start(&mut self) {
         let file = self.folder.join("coordinator.address");
         let _none_yet = std::fs::remove_file(&file);
+        let _none_yet = std::fs::remove_file(self.folder.join("coordinator.ops"));
         self.kill();
         if self.admin.is_empty() {
             self.admin = self.token("admin", "admin", "1h");
@@ -199,7 +207,14 @@ interval = "{heartbeat}ms"
 
 [log]
 filter = "info"
+
+[ops]
+address = "127.0.0.1:0"
+address_file = {ops:?}
+ready_within = "1s"
+live_within = "2s"
 "#,
+        ops = folder.join("coordinator.ops"),
         data = folder.join("coordinator"),
         address = folder.join("coordinator.address"),
         margin = margin.as_millis(),

@@ -205,6 +205,24 @@ impl Cluster {
         self.agents.iter().find(|agent| agent.name() == name).expect("an agent of the plan").proxy().clone()
     }
 
+    /// The proxy between operators and the coordinator.
+    #[must_use]
+    pub fn operators_line(&self) -> &Proxy {
+        &self.proxy
+    }
+
+    /// A certificate for a server on this machine, signed by the cluster's authority.
+    #[must_use]
+    pub fn server_pair(&self, name: &str) -> Pair {
+        self.authority.server(name).expect("signed")
+    }
+
+    /// The authority's certificate.
+    #[must_use]
+    pub fn ca(&self) -> &Path {
+        self.authority.certificate()
+    }
+
     /// The test's folder.
     #[must_use]
     pub fn folder(&self) -> &Folder {

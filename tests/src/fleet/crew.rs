@@ -3,11 +3,14 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use holdfast_agent::config::{Config, Coordinator, Identity, Log, Policy};
+use holdfast_agent::config::Config;
+use holdfast_agent::metrics::Metrics;
 use holdfast_agent::run as agent;
 use holdfast_net::telemetry::Format;
 use holdfast_net::{telemetry, tls};
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::hands::Deft;
@@ -32,14 +35,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn config(address: &str, tls: &Path, state: &Path, index: usize) -> Config {
     let name = name(index);
     let file = |end: &str| -> PathBuf { tls.join(format!("{name}.{end}")) };
-    Config {
-        state_dir: state.join(&name),
-        coordinator: Coordinator { address: address.to_owned(), ca: tls.join("ca.pem"), server_name: None },
-        identity: Identity { certificate: file("pem"), key: file("key") },
-        labels: [(LABEL.to_owned(), name.clone())].into(),
-        policy: Policy::default(),
-        log: Log::default(),
-    }
+    let config = json!({
+        "state_dir": state.join(&name),
+        "coordinator": { "address": address, "ca": tls.join("ca.pem") },
+        "identity": { "certificate": file("pem"), "key": file("key") },
+        "labels": { LABEL: name },
+    });
+    serde_json::from_value(config).expect("a configuration with everything that has no default")
 }
 
 /// All agents, each with a thread that decides, as everywhere.
@@ -50,7 +52,7 @@ async fn serve(configs: Vec<Config>) {
         let stop = stop.clone();
         agents.spawn(async move {
             let tls = agent::tls(&config).expect("the fleet's own certificate");
-            agent::run_with(config, &tls, |events| Ok(Deft::new(events)), stop).await
+            agent::run_with(config, &tls, Arc::new(Metrics::new()), |events| Ok(Deft::new(events)), stop).await
         });
     }
     while let Some(ended) = agents.join_next().await {

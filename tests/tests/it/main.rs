@@ -1,23 +1,32 @@
 //! Real processes, real sockets, real faults.
 
+mod archives;
 mod bad_input;
 mod bugs;
 mod cancel;
 mod cases;
+mod connections;
 mod crash_case;
 mod crash_points;
 mod durability;
 mod frames;
 mod guarantees;
 mod harness;
+mod health;
 mod hold;
 mod hostile_coordinator;
+mod logging;
 mod main_job;
 mod many_agents;
 mod messages;
+mod metrics;
+mod mixed;
+mod outputs;
 mod reconnect;
+mod recovery;
 mod restart;
 mod support;
+mod target_hold;
 
 /// Everything under test in one program.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_holdfast-under-test");

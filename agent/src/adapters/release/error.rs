@@ -71,7 +71,7 @@ pub(super) fn io_at(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) 
     move |source| Error::Io { doing, path, source }
 }
 
-const REFUSED_FENCE: u8 = 73;
+pub(crate) const REFUSED_FENCE: u8 = 73;
 const REFUSED_REVISION: u8 = 74;
 const REFUSED_ARCHIVE: u8 = 65;
 const REFUSED_ROOT: u8 = 78;

@@ -94,3 +94,11 @@ pub(super) fn gz(bytes: &[u8]) -> Vec<u8> {
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }
+
+pub(super) fn zst(bytes: &[u8]) -> Vec<u8> {
+    zstd::stream::encode_all(bytes, 3).unwrap()
+}
+
+/// Each way to pack a tar file, by name.
+pub(super) const PACKERS: [(&str, fn(&[u8]) -> Vec<u8>); 3] =
+    [("gzip", gz), ("zstd", zst), ("plain", |bytes| bytes.to_vec())];

@@ -2,17 +2,20 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use holdfast_common::outcome::Exit;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, getpid, kill_process_group, waitid};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, getpid, kill_process_group, pidfd_open, waitid,
+};
 
 use super::super::launch::{Body, Launch, armed_here};
 use super::super::process::{self, Process};
 use super::super::record::{ExitRecord, StopRequest, Written};
+use super::super::wait::{self, Arrivals};
 use super::output::{self, Copy};
 use crate::boottime::wall_now;
 use crate::crash::{self, CrashPoint};
@@ -21,6 +24,8 @@ use crate::internal::{INTERNAL, name};
 use crate::places::StepFolder;
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How long an orphan that ended may stay a zombie.
+const REAP_EVERY: Duration = Duration::from_secs(1);
 
 /// Runs it to its end and writes the exit record.
 pub(super) fn run(folder: &StepFolder, launch: &Launch) -> io::Result<()> {
@@ -86,9 +91,9 @@ fn watch(folder: &StepFolder, launch: &Launch, mut child: Child, files: (File, F
     group.empty_if_stopped();
     let until = Instant::now() + Duration::from(launch.drain);
     let (stdout, stderr) = (stdout.finish(until), stderr.finish(until));
-    let survivors = process::living_descendants(getpid().as_raw_pid()).unwrap_or_default();
     // Only now may its id, and with it its group's, be given to others.
     child.wait()?;
+    let survivors = survivors();
     Ok(ExitRecord {
         at: wall_now(),
         exit: group.exit_of(status),
@@ -119,29 +124,32 @@ impl Group {
     }
 
     fn wait_for_leader(&mut self, folder: &StepFolder) -> io::Result<WaitIdStatus> {
-        let leader = self.leader;
-        let (sender, ended) = mpsc::channel();
-        std::thread::Builder::new().spawn(move || {
-            let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-            let status = loop {
-                match waitid(WaitId::Pid(leader), options) {
-                    Err(rustix::io::Errno::INTR) => {}
-                    Ok(None) => {}
-                    Ok(Some(status)) => break Ok(status),
-                    Err(error) => break Err(io::Error::from(error)),
-                }
-            };
-            let _ = sender.send(status);
-        })?;
+        let leader = pidfd_open(self.leader, PidfdFlags::empty()).ok();
+        let mut arrivals = Arrivals::into(folder.path());
+        let told_of_all = leader.is_some() && arrivals.is_some();
         loop {
-            match ended.recv_timeout(LOOK_EVERY) {
-                Ok(status) => return status,
-                Err(mpsc::RecvTimeoutError::Timeout) => self.act_on_request(folder),
-                Err(mpsc::RecvTimeoutError::Disconnected) => {
-                    return Err(io::Error::other("the waiting thread is gone"));
-                }
+            if let Some(arrivals) = &mut arrivals {
+                arrivals.mark_seen();
             }
+            self.act_on_request(folder);
             reap_orphans(self.leader);
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+            match waitid(WaitId::Pid(self.leader), options) {
+                Ok(Some(status)) => return Ok(status),
+                Ok(None) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let handles = leader.iter().map(AsFd::as_fd).chain(arrivals.iter().map(AsFd::as_fd));
+            wait::readable(handles, self.look_in(told_of_all));
+        }
+    }
+
+    /// How long nothing needs to be done unless something is told. Orphans that end are not told of.
+    fn look_in(&self, told_of_all: bool) -> Duration {
+        match &self.stop {
+            Some(stop) => stop.kill_at.saturating_duration_since(Instant::now()).clamp(LOOK_EVERY, REAP_EVERY),
+            None if told_of_all => REAP_EVERY,
+            None => LOOK_EVERY,
         }
     }
 
@@ -202,6 +210,16 @@ impl Group {
             (None, Some(signal)) => Exit::Signaled { signal, by_us: self.stop.is_some() && ours.contains(&signal) },
             (None, None) => Exit::Unknown,
         }
+    }
+}
+
+/// What lives on of the step. Every orphan of it is a child of this process, so without children there is none, and the list
+/// of all processes, which is long on a busy host, is not read.
+fn survivors() -> Vec<Process> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    match waitid(WaitId::All, options) {
+        Err(rustix::io::Errno::CHILD) => Vec::new(),
+        Ok(_) | Err(_) => process::living_descendants(getpid().as_raw_pid()).unwrap_or_default(),
     }
 }
 

@@ -45,15 +45,14 @@ impl Copy {
         Ok(Self { file, written, finished })
     }
 
-    /// Waits for the end of the output, at most until then, marks a cut, and makes the file stay.
-    pub(super) fn finish(mut self, until: Instant) -> Written {
+    /// Waits for the end of the output, at most until then, and makes the file stay. What was cut is only counted: the file
+    /// holds the output and nothing else, so that offsets in it are the output's.
+    pub(super) fn finish(self, until: Instant) -> Written {
         let _ = self.finished.recv_timeout(until.saturating_duration_since(Instant::now()));
         let written = *lock(&self.written);
-        if written.cut > 0 {
-            // A log without its mark is still counted in the exit record.
-            let _ = writeln!(self.file, "\n[{} more bytes were cut]", written.cut);
+        if written.kept > 0 || written.cut > 0 {
+            let _ = self.file.sync_all();
         }
-        let _ = self.file.sync_all();
         written
     }
 }
@@ -63,10 +62,24 @@ fn keep(sink: &mut File, bytes: &[u8], bound: u64, written: &Mutex<Written>) {
     let mut written = lock(written);
     let length = bytes.len() as u64;
     let room = if written.cut > 0 { 0 } else { bound.saturating_sub(written.kept).min(length) };
-    let kept = usize::try_from(room).expect("not more than the buffer has");
-    let kept = if sink.write_all(&bytes[..kept]).is_ok() { room } else { 0 };
+    let room = usize::try_from(room).expect("not more than the buffer has");
+    let kept = write(sink, &bytes[..room]);
     written.kept += kept;
     written.cut += length - kept;
+}
+
+/// How many bytes are in the file: on a full disk it may be a part.
+fn write(sink: &mut File, bytes: &[u8]) -> u64 {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        match sink.write(rest) {
+            Ok(0) => break,
+            Ok(count) => rest = &rest[count..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+    }
+    (bytes.len() - rest.len()) as u64
 }
 
 fn lock(written: &Mutex<Written>) -> std::sync::MutexGuard<'_, Written> {

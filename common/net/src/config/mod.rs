@@ -14,6 +14,7 @@
 mod error;
 mod merge;
 mod schema;
+mod span;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,7 @@ use serde::de::DeserializeOwned;
 pub use error::{Error, Place};
 use merge::Sources;
 use schema::Schema;
+pub use span::Span;
 
 /// What a step's command finds in its environment. Never configuration, even if a program is started by a step.
 pub const STEP_VARIABLES: [&str; 6] = [

@@ -10,9 +10,10 @@
 //! serve::builder(&limits).serve_with_incoming_shutdown(services, serve::incoming(listener, tls, &limits), stop).await
 //! ```
 
+mod announce;
+mod newest;
 mod routes;
 
-use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
@@ -24,13 +25,14 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::mpsc;
-use tokio::task::AbortHandle;
 use tokio_stream::Stream;
 use tonic::transport::Server;
 
 use crate::peer::PeerStream;
 use crate::tls::ServerTls;
 
+pub use announce::announce;
+pub(crate) use newest::Newest;
 pub use routes::Routes;
 
 /// What bounds a server's connections.
@@ -138,7 +140,7 @@ async fn accept<L: Listener>(
     limit: usize,
     ready: mpsc::Sender<PeerStream<L::Stream>>,
 ) {
-    let mut handshakes = Handshakes { limit, running: VecDeque::new() };
+    let mut handshakes = Newest::new(limit);
     loop {
         let accepted = tokio::select! {
             () = ready.closed() => return,
@@ -166,7 +168,7 @@ where
 }
 
 /// Errors of one connection are over with it. All others (no descriptors, no memory) need a pause, not an end.
-async fn survive(error: &io::Error) {
+pub(crate) async fn survive(error: &io::Error) {
     const PAUSE: Duration = Duration::from_millis(100);
     if !of_one_connection(error.kind()) {
         tracing::warn!(%error, "could not accept a connection, trying again");
@@ -177,29 +179,4 @@ async fn survive(error: &io::Error) {
 fn of_one_connection(kind: io::ErrorKind) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(kind, ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
-}
-
-struct Handshakes {
-    limit: usize,
-    running: VecDeque<AbortHandle>,
-}
-
-impl Handshakes {
-    fn start(&mut self, handshake: impl Future<Output = ()> + Send + 'static) {
-        if self.running.len() >= self.limit {
-            self.running.retain(|running| !running.is_finished());
-        }
-        if self.running.len() >= self.limit
-            && let Some(oldest) = self.running.pop_front()
-        {
-            oldest.abort();
-        }
-        self.running.push_back(tokio::spawn(handshake).abort_handle());
-    }
-}
-
-impl Drop for Handshakes {
-    fn drop(&mut self) {
-        self.running.iter().for_each(AbortHandle::abort);
-    }
 }

@@ -257,6 +257,29 @@ async fn a_handshake_has_ten_seconds() {
     assert!(start.elapsed() >= Duration::from_secs(10));
 }
 
+/// Whoever did their handshake and then says nothing, or half a preface, has ten seconds too.
+#[tokio::test(start_paused = true)]
+async fn a_preface_has_ten_seconds() {
+    let folder = Folder::new();
+    let ca = Authority::new(&folder, "ca");
+    let pair = ca.server(&folder, "localhost");
+    let tls = ServerTls::from_files(&pair.certificate, &pair.key, &ca.file).expect("sound files");
+    for said in [&b""[..], b"PRI * HTTP/2.0\r\n\r\n"] {
+        let (client, server) = tokio::io::duplex(64 * 1024);
+        let name = rustls_pki_types::ServerName::try_from("localhost").expect("a name");
+        let client_tls = ClientTls::from_files(&ca.file, None, None).expect("sound files");
+        let client = client_tls.connect(name, client);
+        let (client, server) = tokio::join!(client, tls.accept(server, "127.0.0.1:1".parse().expect("an address")));
+        let (mut client, mut server) = (client.expect("a handshake"), server.expect("a handshake"));
+        client.write_all(said).await.expect("an open stream");
+        client.flush().await.expect("an open stream");
+        let start = tokio::time::Instant::now();
+        let error = server.read_to_end(&mut Vec::new()).await.expect_err("no preface");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(start.elapsed().as_secs(), 10);
+    }
+}
+
 /// Fails like a process without descriptors, then like an aborted connection, before it accepts.
 struct Failing {
     listener: TcpListener,

@@ -4,3 +4,4 @@
 mod certificates;
 mod connections;
 mod files;
+mod ops;

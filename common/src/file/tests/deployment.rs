@@ -1,4 +1,5 @@
 use super::*;
+use crate::recovery::Policy;
 use crate::spec::{RetryClass, StepEffect};
 use crate::time::Millis;
 
@@ -115,9 +116,6 @@ fn what_this_version_cannot_honour_is_refused_by_its_code_and_named() {
             "rollback",
         ),
         ("[[rollback.step]]\nname = \"x\"", "6:3", "rollback"),
-        ("[reconcile]\npolicy = \"when-proven\"", "7:1", "reconcile.policy"),
-        ("[reconcile]\npolicy = \"trust-report\"", "7:1", "reconcile.policy"),
-        ("[reconcile]\npatience = \"5m\"", "7:1", "reconcile.patience"),
         ("[retry]\ntransient_exit_codes = [75]", "7:1", "retry.transient_exit_codes"),
         ("data = \"expand\"", "6:1", "step[0].data"),
         ("data = \"destructive\"", "6:1", "step[0].data"),
@@ -126,10 +124,18 @@ fn what_this_version_cannot_honour_is_refused_by_its_code_and_named() {
         is(only(&errors), Code::NotSupported, place, key, "not supported by this version");
         assert_eq!(errors.code(), Code::NotSupported);
     }
-    let order = "schema = \"holdfast/v1\"\norder = \"canary\"\nstep = [{ name = \"a\", run = [\"a\"] }]";
-    is(only(&refusal(order)), Code::NotSupported, "2:1", "order", "");
     let harmless = "data = \"none\"\n[reconcile]\npolicy = \"manual\"\n[retry]\ntransient_exit_codes = []\n";
     resolve(&step(harmless), &[]).expect("asks for nothing more than this version does");
+}
+
+#[test]
+fn a_deployment_names_a_policy_and_leaves_patience_to_its_target() {
+    let policy = |keys: &str| resolve(&step(keys), &[]).expect("valid").policy;
+    assert_eq!(policy(""), None);
+    assert_eq!(policy("[reconcile]\npolicy = \"manual\""), Some(Policy::Manual));
+    assert_eq!(policy("[reconcile]\npolicy = \"when-proven\""), Some(Policy::WhenProven));
+    let errors = refusal(&step("[reconcile]\npatience = \"5m\""));
+    is(only(&errors), Code::UnknownKey, "7:1", "reconcile.patience", "");
 }
 
 #[test]
@@ -177,19 +183,28 @@ fn a_step_runs_a_command_or_deploys_an_archive() {
 }
 
 #[test]
-fn archives_are_local_files_with_a_digest() {
+fn archives_have_a_known_source_and_a_digest() {
     let with = |archive: &str, sha256: &str| {
         deployment(&format!(
             "[[step]]\nname = \"s\"\nwith.revision = \"v1\"\nwith.archive = {archive:?}\nwith.sha256 = {sha256:?}"
         ))
     };
-    is(only(&refusal(&with("https://x.org/a.tgz", SHA))), Code::NotSupported, "6:16", "step[0].with.archive", "URL");
-    for archive in ["", "../a.tgz", "/srv/../a.tgz", "a/"] {
+    for archive in ["https://x.org/a.tgz", "upload:dist/a.tgz", "/srv/a.tgz", "a.tgz"] {
+        resolve(&with(archive, SHA), &[]).expect(archive);
+    }
+    for archive in ["", "../a.tgz", "/srv/../a.tgz", "a/", "http://x.org/a.tgz", "https://a@x.org/a.tgz", "upload:"] {
         is(only(&refusal(&with(archive, SHA))), Code::InvalidValue, "6:16", "step[0].with.archive", "");
     }
     for sha256 in ["", "abc", &SHA.to_uppercase(), &format!("{SHA}0"), &SHA.replace('e', "g")] {
         is(only(&refusal(&with("a.tgz", sha256))), Code::InvalidValue, "7:15", "step[0].with.sha256", "SHA-256");
     }
+    let two = deployment(
+        "[inputs]\nv = { type = \"string\" }\n[[step]]\nname = \"a\"\nwith = { archive = \"upload:dist/a.tgz\", revision = \"v1\" }\n\
+         [[step]]\nname = \"b\"\nwith = { archive = \"upload:dist/${inputs.v}\", revision = \"v1\" }",
+    );
+    assert_eq!(crate::file::uploads_without_digest(&two), ["dist/a.tgz"]);
+    let uploads = file(&with("upload:dist/a.tgz", SHA)).uploads(&BTreeMap::new());
+    assert_eq!(uploads, [("dist/a.tgz".to_owned(), SHA.to_owned())].into());
     let postgres = deployment("[[step]]\nname = \"m\"\nwith = { migrations = \"db/\", to = \"0042\" }");
     assert!(refusal(&postgres).iter().all(|error| error.code == Code::NotSupported), "{}", refusal(&postgres));
 }
@@ -199,4 +214,46 @@ fn a_target_file_is_recognised() {
     let errors = refusal(TARGET);
     let text = errors.to_string();
     assert!(text.contains("the key \"agents\" belongs into a target's file"), "{text}");
+}
+
+#[test]
+fn an_order_key_is_a_whole_number_or_a_string_that_comes_to_one() {
+    let with = |order: &str| {
+        deployment(&format!(
+            "order = {order}\n[inputs]\nbuild = {{ type = \"string\", default = \"41\" }}\n[[step]]\nname = \"one\"\nrun = [\"true\"]\n"
+        ))
+    };
+    let order = |text: &str, inputs: &[(&str, &str)]| {
+        resolve(&with(text), inputs).map(|spec| spec.order.map(|key| key.to_string()))
+    };
+    for (text, inputs, key) in [
+        ("0", &[][..], "0"),
+        ("9223372036854775807", &[], "9223372036854775807"),
+        ("\"007\"", &[], "7"),
+        ("\"${inputs.build}\"", &[], "41"),
+        ("\"${inputs.build}0\"", &[("build", "12")], "120"),
+    ] {
+        assert_eq!(order(text, inputs), Ok(Some(key.to_owned())), "{text}");
+    }
+    assert_eq!(resolve(&step(""), &[]).expect("valid").order, None);
+    for (text, message) in [
+        ("-1", "no order key"),
+        ("\"\"", "no order key"),
+        ("\"-1\"", "no order key"),
+        ("\"+1\"", "no order key"),
+        ("\"9223372036854775808\"", "no order key"),
+        ("\"canary\"", "no order key"),
+        ("1.5", "expected an integer"),
+        ("true", "expected an integer"),
+        ("\"${inputs.biuld}\"", "not declared"),
+    ] {
+        let errors = refusal(&with(text));
+        let error = only(&errors);
+        assert_eq!((error.position.to_string(), error.key.as_deref()), ("3:9".to_owned(), Some("order")), "{text}");
+        assert!(error.message.contains(message), "{error}");
+    }
+    for build in ["", "v41", "41 ", "9223372036854775808"] {
+        let errors = order("\"${inputs.build}\"", &[("build", build)]).expect_err("no order key");
+        is(only(&errors), Code::InvalidValue, "3:9", "order", "no order key");
+    }
 }

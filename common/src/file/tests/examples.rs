@@ -32,3 +32,14 @@ fn the_cache_parses_and_resolves_with_its_defaults() {
     let proof = spec.steps[0].capability(&cache.resources[0]);
     assert_eq!((proof.inspect, proof.enforce, proof.outlives), (Inspect::None, Enforce::None, false));
 }
+
+#[test]
+fn the_uploaded_shop_parses_resolves_and_names_its_upload() {
+    let shop = target(example!("shop.target.toml"));
+    let file = file(example!("shop-upload.deploy.toml"));
+    file.check().expect("valid without its target");
+    let inputs = given(&[("sha256", SHA), ("revision", "v1")]);
+    file.resolve(&inputs, None, &shop).expect("valid");
+    assert_eq!(file.uploads(&inputs), [("dist/site-v1.tar.zst".to_owned(), SHA.to_owned())].into());
+    assert!(file.uploads(&given(&[])).is_empty(), "nothing is known without the inputs");
+}

@@ -99,8 +99,8 @@ fn the_rules_of_values_hold_for_what_was_substituted() {
     let errors = resolve(&text, &[("x", "../up")]).expect_err("no path, no digest, no revision");
     let keys: Vec<&str> = errors.iter().filter_map(|error| error.key.as_deref()).collect();
     assert_eq!(keys, ["step[0].with.archive", "step[0].with.sha256", "step[0].with.revision"]);
-    let errors = resolve(&text, &[("x", "https://x.org/a.tgz")]).expect_err("a URL");
-    assert_eq!(errors.iter().next().map(|error| error.code), Some(Code::NotSupported), "{errors}");
+    let errors = resolve(&text, &[("x", "http://x.org/a.tgz")]).expect_err("a URL that is not https");
+    assert_eq!(errors.iter().next().map(|error| error.code), Some(Code::InvalidValue), "{errors}");
     resolve(&text, &[("x", SHA)]).expect("fits all three");
     is(
         only(

@@ -1,6 +1,6 @@
 use super::*;
 use crate::recovery::Policy;
-use crate::spec::{Reach, ResourceAdapter};
+use crate::spec::{QueueKind, Reach, ResourceAdapter};
 
 fn refused(text: &str) -> Errors {
     match TargetFile::parse(text) {
@@ -18,7 +18,7 @@ fn changed(from: &str, to: &str) -> String {
 #[test]
 fn a_target_is_read_with_its_defaults() {
     let shop = target(TARGET);
-    assert_eq!((shop.name.as_str(), shop.policy), ("shop@prod", Policy::Manual));
+    assert_eq!((shop.name.as_str(), shop.policy), ("shop@prod", Policy::WhenProven));
     assert_eq!(shop.agents, given(&[("role", "shop")]));
     assert_eq!(shop.resources[0].adapter, ResourceAdapter::Release { root: "/srv/shop".to_owned(), retain: 5 });
     let cache = &target(TWO_RESOURCES).resources[1];
@@ -58,22 +58,25 @@ fn what_is_wrong_is_told_with_its_place() {
             "9:23",
             "resource[0].with.retian",
         ),
-        ("[[resource]]", "queue = \"latest\"\n[[resource]]", Code::NotSupported, "5:1", "queue"),
         ("[[resource]]", "queue = \"lifo\"\n[[resource]]", Code::InvalidValue, "5:9", "queue"),
         ("[[resource]]", "approval.people = 2\n[[resource]]", Code::NotSupported, "5:10", "approval.people"),
         (
             "[[resource]]",
-            "reconcile.policy = \"when-proven\"\n[[resource]]",
-            Code::NotSupported,
-            "5:11",
-            "reconcile.policy",
+            "reconcile = { policy = \"manual\", patience = \"5m\" }\n[[resource]]",
+            Code::InvalidValue,
+            "5:34",
+            "reconcile.patience",
         ),
     ] {
         is(only(&refused(&changed(from, to))), code, place, key, "");
     }
-    let harmless =
-        changed("[[resource]]", "queue = \"fifo\"\napproval.people = 0\nreconcile.policy = \"manual\"\n[[resource]]");
+    let harmless = changed(
+        "[[resource]]",
+        "queue = \"fifo\"\napproval.people = 0\nreconcile.policy = \"when-proven\"\n[[resource]]",
+    );
     assert_eq!(target(&harmless), target(TARGET));
+    let latest = target(&changed("[[resource]]", "queue = \"latest\"\n[[resource]]"));
+    assert_eq!((latest.queue, target(TARGET).queue), (QueueKind::Latest, QueueKind::Fifo));
 }
 
 #[test]

@@ -9,23 +9,40 @@
 //!          pending, permitted, started -> ended    the end may overtake the start
 //! ```
 
-use holdfast_common::id::{AttemptId, StepName};
+use holdfast_common::id::{AgentName, AttemptId, IncarnationId, StepName};
 use holdfast_common::outcome::StepEnd;
 use holdfast_common::report::{DeclineReason, Report, ReportBody};
 use holdfast_common::spec::{Reach, StepEffect};
 use holdfast_common::time::{Serving, Wall};
 
 use crate::bugs::{self, Bug};
+use crate::due;
 use crate::event::{Event, Recorded};
-use crate::state::{Attempt, AttemptState, DeploymentState, Lease, Run, Seen, StepRun, StepState, TargetState};
+use crate::state::{
+    Attempt, AttemptState, Deployment, DeploymentState, Lease, Run, Seen, StepRun, StepState, TargetState,
+};
 
 pub(super) fn leased(state: &mut TargetState, recorded: &Recorded) -> Result<(), &'static str> {
-    let Event::LeaseGranted { deployment: id, attempt, number, agent, incarnation, fence, ttl, run, serving, carried } =
-        &recorded.event
+    let Event::LeaseGranted {
+        deployment: id,
+        attempt,
+        number,
+        agent,
+        incarnation,
+        fence,
+        ttl,
+        run,
+        serving,
+        carried,
+        readmits,
+    } = &recorded.event
     else {
         return Err("it grants no lease");
     };
     let deployment = state.current.as_ref().filter(|d| d.id == *id).ok_or("the deployment does not hold the target")?;
+    if due::is_on_hold(state) {
+        return Err("the target is on hold");
+    }
     if !matches!(deployment.state, DeploymentState::Queued | DeploymentState::Active) || deployment.live().is_some() {
         return Err("the deployment does not wait for an attempt");
     }
@@ -36,11 +53,14 @@ pub(super) fn leased(state: &mut TargetState, recorded: &Recorded) -> Result<(),
     {
         return Err("the attempt is not a new one");
     }
+    let steps = match readmits {
+        Some(earlier) => readmitted(deployment, *earlier, agent, *incarnation)?,
+        None => deployment.spec.steps.iter().map(|step| fresh(&step.name, carried.contains(&step.name))).collect(),
+    };
     if !bugs::on(Bug::ForgetFenceOnRequeue) {
         super::raise(state, *fence)?;
     }
     let Some(deployment) = state.current.as_mut() else { return Err("nothing holds the target") };
-    let steps = deployment.spec.steps.iter().map(|step| fresh(&step.name, carried.contains(&step.name))).collect();
     deployment.attempts.push(Attempt {
         id: *attempt,
         number: *number,
@@ -50,12 +70,30 @@ pub(super) fn leased(state: &mut TargetState, recorded: &Recorded) -> Result<(),
         state: AttemptState::Offered,
         lease: Some(Lease { ttl: *ttl, written_run: *run, heard: *serving }),
         offered_at: recorded.at,
+        readmits: *readmits,
         steps,
     });
     deployment.state = DeploymentState::Active;
     deployment.waiting = None;
     deployment.not_before = None;
     Ok(())
+}
+
+/// The steps as the earlier attempt left them, the open permit among them: the same process goes on.
+fn readmitted(
+    deployment: &Deployment,
+    earlier: AttemptId,
+    agent: &AgentName,
+    incarnation: IncarnationId,
+) -> Result<Vec<StepRun>, &'static str> {
+    let last = deployment.attempts.last().filter(|last| last.id == earlier).ok_or("it does not go on with the last")?;
+    if last.state != AttemptState::Resolved || !last.steps.iter().any(StepRun::permit_is_open) {
+        return Err("nothing of the attempt that it goes on with is open");
+    }
+    if (&last.agent, last.incarnation) != (agent, incarnation) {
+        return Err("only the same journal can go on with its process");
+    }
+    Ok(last.steps.clone())
 }
 
 fn fresh(name: &StepName, carried: bool) -> StepRun {

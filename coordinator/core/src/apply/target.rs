@@ -22,6 +22,8 @@ pub(super) fn declared(spec: &TargetSpec) -> TargetState {
         resources: spec.resources.iter().map(|r| (r.name.clone(), ResourceKnowledge::Never)).collect(),
         current: None,
         queue: VecDeque::new(),
+        hold: None,
+        order: None,
     }
 }
 
@@ -121,4 +123,8 @@ pub(super) fn revision(
 ) -> Result<(), &'static str> {
     *state.resources.get_mut(resource).ok_or("the target has no such resource")? = knowledge.clone();
     Ok(())
+}
+
+pub(super) fn hold_ended(state: &mut TargetState) -> Result<(), &'static str> {
+    state.hold.take().map(|_| ()).ok_or("the target is not on hold")
 }

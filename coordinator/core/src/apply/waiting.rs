@@ -7,8 +7,9 @@ use holdfast_common::spec::{DeploymentSpec, PlanDigest};
 use holdfast_common::time::Serving;
 
 use crate::bugs::{self, Bug};
+use crate::due;
 use crate::event::Recorded;
-use crate::state::{Deployment, DeploymentState, TargetState, Waiting};
+use crate::state::{Deployment, DeploymentState, HighestOrder, TargetState, Waiting};
 
 #[expect(clippy::too_many_arguments, reason = "the fields of one event")]
 pub(super) fn submitted(
@@ -27,7 +28,11 @@ pub(super) fn submitted(
     if number != state.next_number {
         return Err("it is not the target's next deployment number");
     }
-    let ahead = state.current.as_ref().or(state.queue.front()).map(|deployment| state.label(deployment));
+    let waiting = match (&state.current, state.queue.front()) {
+        (Some(holder), _) => Waiting::Reservation { holder: state.label(holder) },
+        (None, Some(first)) => Waiting::Turn { after: state.label(first) },
+        (None, None) => Waiting::Assignment,
+    };
     state.next_number += 1;
     state.queue.push_back(Deployment {
         id,
@@ -38,8 +43,9 @@ pub(super) fn submitted(
         submitted_by: by.clone(),
         submitted_at: recorded.at,
         state: DeploymentState::Queued,
-        waiting: Some(ahead.map_or(Waiting::Assignment, |holder| Waiting::Reservation { holder })),
+        waiting: Some(waiting),
         not_before: None,
+        policy_at: None,
         reserved_at: None,
         expected: BTreeMap::new(),
         attempts: Vec::new(),
@@ -61,6 +67,9 @@ pub(super) fn reserved(
     if state.current.is_some() {
         return Err("the target is reserved already");
     }
+    if due::is_on_hold(state) {
+        return Err("the target is on hold");
+    }
     if state.queue.front().is_none_or(|head| head.id != id) {
         return Err("it is not the deployment's turn");
     }
@@ -69,6 +78,10 @@ pub(super) fn reserved(
     deployment.waiting = Some(Waiting::Assignment);
     deployment.expected = expected.clone();
     let holder = state.label(&deployment);
+    let highest = state.order.map(|highest| highest.key);
+    if let Some(key) = deployment.spec.order.filter(|key| Some(*key) >= highest) {
+        state.order = Some(HighestOrder { key, number: deployment.number });
+    }
     for behind in &mut state.queue {
         behind.waiting = Some(Waiting::Reservation { holder: holder.clone() });
     }
@@ -98,7 +111,12 @@ pub(super) fn waits(
     Ok(())
 }
 
-pub(super) fn moved(state: &mut TargetState, id: DeploymentId, to: DeploymentState) -> Result<(), &'static str> {
+pub(super) fn moved(
+    state: &mut TargetState,
+    id: DeploymentId,
+    to: DeploymentState,
+    policy_at: Option<Serving>,
+) -> Result<(), &'static str> {
     let deployment = state.current.as_mut().filter(|d| d.id == id).ok_or("the deployment is not the current one")?;
     if to.is_terminal() {
         return Err("a deployment does not move to its end, it ends");
@@ -112,6 +130,16 @@ pub(super) fn moved(state: &mut TargetState, id: DeploymentId, to: DeploymentSta
     deployment.state = to;
     deployment.waiting = None;
     deployment.not_before = None;
+    deployment.policy_at = policy_at;
+    Ok(())
+}
+
+pub(super) fn scheduled(state: &mut TargetState, id: DeploymentId, at: Serving) -> Result<(), &'static str> {
+    let deployment = state.current.as_mut().filter(|d| d.id == id).ok_or("the deployment is not the current one")?;
+    if !matches!(deployment.state, DeploymentState::Uncertain | DeploymentState::Held) {
+        return Err("there is nothing for a policy to do");
+    }
+    deployment.policy_at = Some(at);
     Ok(())
 }
 
@@ -129,5 +157,15 @@ pub(super) fn ended(state: &mut TargetState, id: DeploymentId, end: DeploymentSt
     }
     state.current.take_if(|current| current.id == id);
     state.queue.retain(|waiting| waiting.id != id);
+    behind_the_first(state);
     Ok(())
+}
+
+/// Those behind the first of a free target's queue wait for it, and for nobody that has ended.
+fn behind_the_first(state: &mut TargetState) {
+    let first = state.queue.front().filter(|_| state.current.is_none()).map(|first| state.label(first));
+    let Some(after) = first else { return };
+    for behind in state.queue.iter_mut().skip(1) {
+        behind.waiting = Some(Waiting::Turn { after: after.clone() });
+    }
 }

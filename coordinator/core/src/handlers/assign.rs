@@ -17,7 +17,8 @@ use crate::state::{AttemptState, Deployment, TargetState, Waiting};
 
 pub(crate) fn assign(draft: &mut Draft<'_>, candidates: &[Candidate], attempt: AttemptId) -> Result<Answer, Refusal> {
     let now = draft.now;
-    let Some(deployment) = draft.current().filter(|deployment| due::is_assignable(deployment, now)) else {
+    let Some(deployment) = draft.current().filter(|deployment| due::is_assignable(draft.state(), deployment, now))
+    else {
         return Ok(Answer::Done);
     };
     let Some((agent, incarnation)) = pick(draft.state(), deployment, candidates) else {
@@ -40,6 +41,7 @@ pub(crate) fn assign(draft: &mut Draft<'_>, candidates: &[Candidate], attempt: A
         run: now.run,
         serving: now.serving,
         carried: fate::applied(deployment),
+        readmits: None,
     };
     draft.record(event);
     Ok(Answer::Done)
@@ -71,7 +73,8 @@ fn whys(state: &TargetState, candidates: &[Candidate]) -> BTreeMap<AgentName, St
     candidates.iter().filter_map(why).collect()
 }
 
-fn why_not(state: &TargetState, candidate: &Candidate) -> Option<String> {
+/// Why that agent can't have an attempt of this target now.
+pub(crate) fn why_not(state: &TargetState, candidate: &Candidate) -> Option<String> {
     match &state.home {
         Some(home) if home != &candidate.agent => {
             return Some(format!("the target's resources are on the host of {home}"));

@@ -9,10 +9,10 @@ use crate::event::Event;
 use crate::handlers::report::keep;
 use crate::refusal::Refusal;
 use crate::reservation;
-use crate::state::{DeploymentState, EvidenceBody, ResourceKnowledge, Waiting};
+use crate::state::{DeploymentState, EvidenceBody, ResourceKnowledge, RevisionSource, Waiting};
 
 /// About an uncertain or held deployment, or about the unread resource that the head of the queue waits for: there,
-/// the revision that the person saw is what lets it go on.
+/// the revision that the person saw is what lets it go on, so it must be told.
 pub(crate) fn attest(
     draft: &mut Draft<'_>,
     id: DeploymentId,
@@ -27,12 +27,16 @@ pub(crate) fn attest(
         (DeploymentState::Queued, Some(Waiting::UnreadRevision { resource })) => Some(resource.clone()),
         (state, _) => return Err(Refusal::NothingToReconcile { state }),
     };
+    if let Some(resource) = unread.clone().filter(|_| attestation.observed.is_none()) {
+        return Err(Refusal::ObservedMissing { resource });
+    }
     let attempt = deployment.attempts.last().map(|attempt| attempt.id);
     let body = EvidenceBody::Attested { by: by.clone(), attempt, attestation: attestation.clone() };
     let last = deployment.newest_evidence();
     keep(draft, id, evidence, last, body);
     if let Some((resource, revision)) = unread.zip(attestation.observed.clone()) {
-        let knowledge = ResourceKnowledge::Revision { revision: Some(revision), at: draft.now.wall };
+        let source = Some(RevisionSource::Attested { by: by.clone() });
+        let knowledge = ResourceKnowledge::Revision { revision: Some(revision), at: draft.now.wall, source };
         draft.record(Event::RevisionRecorded { resource, knowledge });
         reservation::next_turn(draft);
     }

@@ -8,8 +8,9 @@ use crate::draft::Draft;
 use crate::event::Event;
 use crate::handlers::report::keep;
 use crate::input::{Finding, Speaker};
+use crate::policy;
 use crate::reservation;
-use crate::state::{EvidenceBody, Inquiry, InquiryKind, ResourceKnowledge, Waiting};
+use crate::state::{EvidenceBody, Inquiry, InquiryKind, ResourceKnowledge, RevisionSource, Waiting};
 use crate::weigh;
 
 pub(crate) fn found(
@@ -51,6 +52,7 @@ pub(crate) fn found(
             fail(draft, deployment, &inquiry, "answered with a raise where a look was asked for", evidence);
         }
     }
+    policy::answered(draft, deployment);
     Answer::Done
 }
 
@@ -99,7 +101,8 @@ fn note_revision(draft: &mut Draft<'_>, id: DeploymentId, inquiry: &Inquiry, rea
     let quiet = reading.active.is_none() && reading.state != OperationState::Applying;
     let right = weigh::is_right_resource(draft.state(), &inquiry.resource, reading);
     if unread && quiet && right && reading.revision.is_some() {
-        let knowledge = ResourceKnowledge::Revision { revision: reading.revision.clone(), at: draft.now.wall };
+        let source = Some(RevisionSource::Read { agent: inquiry.agent.clone() });
+        let knowledge = ResourceKnowledge::Revision { revision: reading.revision.clone(), at: draft.now.wall, source };
         draft.record(Event::RevisionRecorded { resource: inquiry.resource.clone(), knowledge });
         reservation::next_turn(draft);
     }

@@ -9,6 +9,7 @@ use crate::authority;
 use crate::decision::Answer;
 use crate::draft::Draft;
 use crate::event::Event;
+use crate::policy;
 use crate::refusal::Refusal;
 use crate::state::{Deployment, DeploymentState, Inquiry, InquiryKind, TargetState, Waiting};
 use crate::weigh;
@@ -34,7 +35,7 @@ pub(crate) fn inspect(
     if let Some(same) = deployment.inquiries.iter().find(|other| is_same(other, &asked)) {
         return Ok(Answer::InquiryOpened(same.id));
     }
-    draft.record(Event::InquiryOpened { deployment: id, inquiry: asked, by: by.clone() });
+    open(draft, id, asked, by, "");
     Ok(Answer::InquiryOpened(inquiry))
 }
 
@@ -44,6 +45,7 @@ pub(crate) fn fence_off(
     by: &OperatorName,
     inquiry: EvidenceId,
     reachable: &[AgentName],
+    reason: &str,
 ) -> Result<Answer, Refusal> {
     let deployment = draft.state().deployment(id).ok_or(Refusal::DeploymentNotFound(id))?;
     let cannot = |why: &str| Refusal::CannotFenceOff { why: why.to_owned() };
@@ -63,8 +65,15 @@ pub(crate) fn fence_off(
     if let Some(same) = deployment.inquiries.iter().find(|other| is_same(other, &asked)) {
         return Ok(Answer::InquiryOpened(same.id));
     }
-    draft.record(Event::InquiryOpened { deployment: id, inquiry: asked, by: by.clone() });
+    open(draft, id, asked, by, reason);
     Ok(Answer::InquiryOpened(inquiry))
+}
+
+/// A person who asks wants it settled: the policy, where there is one, need not wait any longer.
+fn open(draft: &mut Draft<'_>, id: DeploymentId, inquiry: Inquiry, by: &OperatorName, reason: &str) {
+    let reason = reason.to_owned();
+    draft.record(Event::InquiryOpened { deployment: id, inquiry, by: by.clone(), reason });
+    policy::now(draft, id);
 }
 
 fn ask(

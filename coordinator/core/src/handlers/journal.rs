@@ -42,7 +42,10 @@ pub(crate) fn spoke(
 }
 
 fn said_last(deployment: &Deployment, speaker: &Speaker, claim: &Claim) -> Option<Runner> {
-    deployment.evidence.iter().rev().find_map(|evidence| match &evidence.body {
+    let last = deployment.attempts.last().filter(|last| deployment.is_of(last, claim.attempt));
+    let since = last.map(|last| deployment.weighed_before(last)).unwrap_or_default();
+    let news = deployment.evidence.iter().rev().take_while(|evidence| evidence.sequence > since);
+    news.into_iter().find_map(|evidence| match &evidence.body {
         EvidenceBody::JournalWord { incarnation, attempt, runner, .. } => {
             (*incarnation == speaker.incarnation && *attempt == claim.attempt).then_some(*runner)
         }

@@ -3,6 +3,7 @@
 //! ```text
 //! standing    state      answer      what follows
 //! current     offered    accepts     running; heard
+//! current     offered    declines    uncertain again, where it was to go on with a running process
 //! current     offered    declines    declined: no try; cancelled where a stop is recorded, else waits and is offered again
 //! current     running    either      nothing: the answer came twice, or after a report that implied it
 //! not current -          -           superseded
@@ -34,6 +35,11 @@ pub(crate) fn answered(
         None => {
             take(draft, claim);
             heard::heard(draft, speaker, claim)
+        }
+        Some(_) if on_offer && attempt.open_permit().is_some() => {
+            let because = format!("{} can't go on with what it had begun", speaker.agent);
+            split::uncertain(draft, because);
+            Answer::Done
         }
         Some(reason) if on_offer => {
             draft.record(Event::OfferDeclined { attempt: claim.attempt, reason });

@@ -29,6 +29,7 @@ use crate::explain;
 use crate::handlers::offer;
 use crate::input::{Answered, Jitter, Memory, Speaker};
 use crate::outcome;
+use crate::policy;
 use crate::split;
 use crate::state::{Attempt, Deployment, Evidence, EvidenceBody, EvidenceSequence, StepState};
 
@@ -159,7 +160,17 @@ fn file(draft: &mut Draft<'_>, heard: &Heard<'_>, last: EvidenceSequence, reason
         filed: reason,
     };
     keep(draft, claim.deployment, *evidence, last, body);
+    if heard_the_end(draft, claim) {
+        policy::now(draft, claim.deployment);
+    }
     Disposition::Filed(reason)
+}
+
+/// Whether the end that a trusting target waits for has been told.
+fn heard_the_end(draft: &Draft<'_>, claim: &Claim) -> bool {
+    let Some(deployment) = draft.current().filter(|current| current.id == claim.deployment) else { return false };
+    let last = deployment.attempts.last().filter(|last| policy::trusts(draft.state(), deployment, last));
+    last.is_some() && matches!(policy::next(draft.state(), deployment), Some(policy::Move::Decide(_)))
 }
 
 /// Keeps a piece of evidence at the next place of its deployment.

@@ -1,9 +1,10 @@
 //! A person decides, on the evidence that they were shown.
 
-use holdfast_common::id::{DeploymentId, EvidenceId, OperatorName};
+use holdfast_common::id::{AttemptId, DeploymentId, EvidenceId, OperatorName};
 use holdfast_common::outcome::OperationState;
 use holdfast_common::recovery::DecisionKind;
 
+use crate::authority;
 use crate::bugs::{self, Bug};
 use crate::decision::Answer;
 use crate::draft::Draft;
@@ -11,6 +12,7 @@ use crate::event::Event;
 use crate::explain;
 use crate::handlers::report::keep;
 use crate::open_decisions::{Checklist, open_decisions};
+use crate::policy;
 use crate::refusal::Refusal;
 use crate::reservation::{self, End};
 use crate::state::{
@@ -24,6 +26,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) reason: &'a str,
     pub(crate) shown: EvidenceSequence,
     pub(crate) evidence: EvidenceId,
+    pub(crate) attempt: AttemptId,
 }
 
 pub(crate) fn settle(draft: &mut Draft<'_>, id: DeploymentId, asked: &Asked<'_>) -> Result<Answer, Refusal> {
@@ -47,7 +50,7 @@ pub(crate) fn settle(draft: &mut Draft<'_>, id: DeploymentId, asked: &Asked<'_>)
     let record = record(draft, deployment, asked, &checklist);
     draft.record(Event::Decided { deployment: id, record });
     resolve(draft, asked);
-    follow(draft, id, asked);
+    follow(draft, id, asked)?;
     let now = draft.state().deployment(id).map(|deployment| deployment.state);
     Ok(Answer::Decided(now.unwrap_or_else(|| end_state(asked.kind))))
 }
@@ -72,6 +75,7 @@ fn record(draft: &Draft<'_>, deployment: &Deployment, asked: &Asked<'_>, checkli
         attested: checklist.runner_attested
             || step.is_some_and(|step| step.attested)
             || asked.kind == DecisionKind::Abandon,
+        trusted: checklist.trusted,
     }
 }
 
@@ -84,12 +88,17 @@ fn resolve(draft: &mut Draft<'_>, asked: &Asked<'_>) {
     }
 }
 
-fn follow(draft: &mut Draft<'_>, id: DeploymentId, asked: &Asked<'_>) {
+fn follow(draft: &mut Draft<'_>, id: DeploymentId, asked: &Asked<'_>) -> Result<(), Refusal> {
     let by = asked.by;
+    if asked.kind == DecisionKind::Readmit {
+        return readmit(draft, id, asked);
+    }
     if asked.kind == DecisionKind::Retry {
         let because = format!("{by} decided on a new attempt");
-        draft.record(Event::DeploymentMoved { deployment: id, state: DeploymentState::Active, because });
-        return draft.record(Event::Waits { deployment: id, why: Waiting::Assignment, not_before: None });
+        draft.record(policy::moved(draft, id, DeploymentState::Active, because));
+        let why = reservation::unless_on_hold(draft.state(), Waiting::Assignment);
+        draft.record(Event::Waits { deployment: id, why, not_before: None });
+        return Ok(());
     }
     let state = end_state(asked.kind);
     let because = match asked.kind {
@@ -103,6 +112,33 @@ fn follow(draft: &mut Draft<'_>, id: DeploymentId, asked: &Asked<'_>) {
         | DecisionKind::Note => format!("{by} decided on evidence"),
     };
     reservation::end(draft, id, End { state, because, by_decision: true });
+    Ok(())
+}
+
+/// The open permit moves to a new attempt of the same journal under a new fence, in one transaction with the decision.
+fn readmit(draft: &mut Draft<'_>, id: DeploymentId, asked: &Asked<'_>) -> Result<(), Refusal> {
+    let now = draft.now;
+    let fence = authority::next_fence(draft.state(), now.epoch).ok_or(Refusal::FenceExhausted)?;
+    let because = format!("{} decided that the running process goes on under a new fence", asked.by);
+    draft.record(policy::moved(draft, id, DeploymentState::Active, because));
+    let Some((deployment, last)) = draft.current().and_then(|current| Some((current, current.attempts.last()?))) else {
+        return Ok(());
+    };
+    let event = Event::LeaseGranted {
+        deployment: id,
+        attempt: asked.attempt,
+        number: u32::try_from(deployment.attempts.len() + 1).unwrap_or(u32::MAX),
+        agent: last.agent.clone(),
+        incarnation: last.incarnation,
+        fence,
+        ttl: deployment.spec.lease_ttl,
+        run: now.run,
+        serving: now.serving,
+        carried: Vec::new(),
+        readmits: Some(last.id),
+    };
+    draft.record(event);
+    Ok(())
 }
 
 fn end_state(kind: DecisionKind) -> DeploymentState {

@@ -4,7 +4,8 @@
 //! what passed                    what is recorded
 //! a lease                        the split; nothing else in the same tick
 //! a step's deadline              over deadline, and a request to stop with cause timeout; ends nothing
-//! a delay                        it waits for its assignment
+//! a delay                        it waits for its assignment; under a hold that is seen when the hold ends
+//! a hold's time                  the hold ends, and what waited for it goes on
 //! ```
 
 use holdfast_common::id::{AttemptId, StepName};
@@ -14,6 +15,7 @@ use crate::decision::Answer;
 use crate::draft::Draft;
 use crate::due;
 use crate::event::Event;
+use crate::handlers::hold;
 use crate::input::Jitter;
 use crate::reservation::{self, End};
 use crate::split;
@@ -25,6 +27,7 @@ pub(crate) fn tick(draft: &mut Draft<'_>, jitter: Jitter) -> Answer {
     let after = draft.current().and_then(Deployment::live).map(|attempt| attempt.id);
     if before == after {
         deadlines(draft);
+        hold::expire(draft);
         delay(draft);
     }
     Answer::Done
@@ -58,6 +61,9 @@ fn passed(draft: &Draft<'_>) -> Vec<(AttemptId, StepName)> {
 }
 
 fn delay(draft: &mut Draft<'_>) {
+    if due::is_on_hold(draft.state()) {
+        return;
+    }
     let Some(deployment) = draft.current().filter(|deployment| deployment.live().is_none()) else { return };
     if deployment.not_before.is_some_and(|instant| instant <= draft.now.serving) {
         let id = deployment.id;

@@ -31,6 +31,7 @@ fn is_open(attempt: &Attempt) -> bool {
 
 fn is_settled(deployment: &Deployment, attempt: &Attempt) -> bool {
     deployment.decisions.iter().any(|record| {
-        record.kind == DecisionKind::Retry && record.attempt == Some(attempt.id) && !record.evidence.is_empty()
+        let goes_on = matches!(record.kind, DecisionKind::Retry | DecisionKind::Readmit);
+        goes_on && record.attempt == Some(attempt.id) && !record.evidence.is_empty()
     })
 }

@@ -28,6 +28,9 @@ pub struct Attempt {
     pub lease: Option<Lease>,
     /// When it was offered.
     pub offered_at: Wall,
+    /// The attempt whose running process it goes on with, where a decision readmitted one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub readmits: Option<AttemptId>,
     /// Its steps, in the deployment's order.
     pub steps: Vec<StepRun>,
 }

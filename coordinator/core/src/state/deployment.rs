@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use holdfast_common::id::{
-    AgentName, DeploymentId, DeploymentLabel, OperatorName, RequestId, ResourceName, Revision, StepName,
+    AgentName, AttemptId, DeploymentId, DeploymentLabel, OperatorName, RequestId, ResourceName, Revision, StepName,
 };
+use holdfast_common::recovery::DecisionKind;
 use holdfast_common::spec::{DeploymentSpec, PlanDigest, StepSpec};
 use holdfast_common::time::{Millis, Serving, Wall};
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,9 @@ pub struct Deployment {
     pub waiting: Option<Waiting>,
     /// No new attempt before this instant.
     pub not_before: Option<Serving>,
+    /// When the policy may move, in serving time, while it is uncertain or held and the policy acts at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy_at: Option<Serving>,
     /// When it took the reservation.
     pub reserved_at: Option<Wall>,
     /// The revision recorded for each resource when it took the reservation.
@@ -63,6 +67,27 @@ impl Deployment {
     #[must_use]
     pub fn ever_permitted(&self) -> bool {
         self.attempts.iter().any(Attempt::ever_permitted)
+    }
+
+    /// An attempt and those whose running process it went on with, the newest first.
+    pub fn lineage<'a>(&'a self, attempt: &'a Attempt) -> impl Iterator<Item = &'a Attempt> {
+        let before = |later: &&'a Attempt| self.attempts.iter().find(|other| Some(other.id) == later.readmits);
+        std::iter::successors(Some(attempt), before)
+    }
+
+    /// Whether that attempt is this one, or one whose running process it went on with.
+    #[must_use]
+    pub fn is_of(&self, attempt: &Attempt, id: AttemptId) -> bool {
+        self.lineage(attempt).any(|one| one.id == id)
+    }
+
+    /// The evidence that was weighed when the attempt was readmitted: a word that is not newer says nothing of it. 0 for an
+    /// attempt that began by itself.
+    #[must_use]
+    pub fn weighed_before(&self, attempt: &Attempt) -> EvidenceSequence {
+        let Some(earlier) = attempt.readmits else { return EvidenceSequence::default() };
+        let made = |record: &&DecisionRecord| record.kind == DecisionKind::Readmit && record.attempt == Some(earlier);
+        self.decisions.iter().rfind(made).map(|record| record.shown).unwrap_or_default()
     }
 
     /// The sequence of its newest evidence.
@@ -126,6 +151,20 @@ pub enum Waiting {
     Reservation {
         /// The holder.
         holder: DeploymentLabel,
+    },
+    /// Nobody holds the target, and another deployment is before it.
+    Turn {
+        /// The first in the queue.
+        after: DeploymentLabel,
+    },
+    /// An operator has put the target on hold.
+    Hold {
+        /// Who.
+        by: OperatorName,
+        /// Why, in their words.
+        why: String,
+        /// When it ends by itself, for people.
+        until: Option<Wall>,
     },
     /// No agent can take it.
     NoEligibleAgent {

@@ -179,4 +179,7 @@ pub struct DecisionRecord {
     pub evidence: Vec<EvidenceId>,
     /// Whether it rests on a person's attestation.
     pub attested: bool,
+    /// Whether it rests on the report of the attempt's own agent, which could not be checked and which the target trusts.
+    #[serde(default)]
+    pub trusted: bool,
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use holdfast_common::claim::Claim;
 use holdfast_common::fence::Fence;
+use holdfast_common::id::{AttemptId, StepName};
 use holdfast_common::outcome::{AttemptEnd, Exit, FailureClass, StepEnd};
 use holdfast_common::recovery::Runner;
 use holdfast_common::report::{Report, ReportBody, ReportSequence};
@@ -49,6 +50,8 @@ pub struct Work {
     pub phase: Phase,
     pub cancelled: bool,
     pub failed: bool,
+    /// The attempt under which the process at hand was begun: another one where it was readmitted since.
+    pub begun_by: AttemptId,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -126,6 +129,7 @@ impl Agent {
             let resource = step.resource.clone().unwrap();
             let enforced = resource.as_str() == "site";
             let (target, claim, revision) = (work.target, work.claim, step.revision.clone());
+            work.begun_by = claim.attempt;
             let begun = ledger.begin(Interval { target, resource, claim, step: step.name.clone(), enforced, revision });
             work.phase = Phase::Running;
             if !self.terse {
@@ -145,7 +149,7 @@ impl Agent {
         let work = &self.works[at];
         let Some(step) = work.step().cloned() else { return };
         let mutates = step.effect == StepEffect::Mutates;
-        let attempt = work.claim.attempt;
+        let attempt = work.begun_by;
         let truth = |partial| if partial { Truth::Part } else { Truth::Nothing };
         let (end, exit) = match end {
             End::Applied if !mutates || ledger.end(attempt, &step.name, Truth::Whole) => {
@@ -171,6 +175,10 @@ impl Agent {
             }
         };
         self.say_end(at, end, exit, wall);
+        self.after(at, end, mutates);
+    }
+
+    fn after(&mut self, at: usize, end: StepEnd, mutates: bool) {
         let work = &mut self.works[at];
         match end {
             StepEnd::Applied => {
@@ -183,6 +191,34 @@ impl Agent {
                 work.phase = Phase::Idle;
             }
         }
+    }
+
+    /// Goes on with its own process under a new claim: where that ended meanwhile, its end is said again. `false`: it holds
+    /// nothing of it.
+    pub fn readmit(&mut self, earlier: &[AttemptId], claim: Claim, open: &StepName, wall: i64) -> bool {
+        let Some(at) = self.works.iter().rposition(|work| earlier.contains(&work.claim.attempt)) else { return false };
+        let running = self.works[at].phase == Phase::Running;
+        let ended = self.journal.iter().rev().find_map(|entry| match &entry.report.body {
+            ReportBody::StepEnded { step, end, exit, .. } => {
+                (earlier.contains(&entry.claim.attempt) && step == open).then_some((*end, *exit))
+            }
+            _ => None,
+        });
+        let work = &mut self.works[at];
+        let index = work.spec.steps.iter().position(|step| &step.name == open).expect("a step of it");
+        match (running && work.at == index, ended) {
+            (true, _) => {
+                work.claim = claim;
+                work.failed = false;
+            }
+            (false, Some((end, exit))) => {
+                (work.claim, work.at, work.failed, work.phase) = (claim, index, false, Phase::Idle);
+                self.say_end(at, end, exit, wall);
+                self.after(at, end, true);
+            }
+            (false, None) => return false,
+        }
+        true
     }
 
     /// A permit, or the wish for one, that will not be used: the tombstone comes before the word.

@@ -69,6 +69,10 @@ rows! {
         Refusal::TargetHeld { .. } => "target_held",
         Refusal::QueueFull { .. } => "queue_full",
         Refusal::RevisionMismatch { .. } => "revision_mismatch",
+        Refusal::OrderPassed { .. } => "order_passed",
+        Refusal::TargetOnHold(_) => "target_on_hold",
+        Refusal::NotOnHold => "not_on_hold",
+        Refusal::ObservedMissing { .. } => "observed_missing",
         Refusal::DeploymentNotFound(_) => "deployment_not_found",
         Refusal::NothingToReconcile { .. } => "nothing_to_reconcile",
         Refusal::DecisionNotOpen { .. } => "decision_not_open",
@@ -97,6 +101,7 @@ rows! {
         Effect::Offer { .. } => "offer",
         Effect::Cancel { .. } => "cancel",
         Effect::Inquire { .. } => "inquire",
+        Effect::Recover { .. } => "recover",
     }
     fn disposition_name(Disposition) const DISPOSITIONS {
         Disposition::Accepted => "accepted",
@@ -121,12 +126,18 @@ rows! {
         Event::CancelAfterEnd { .. } => "cancel_after_end",
         Event::DeadlinePassed { .. } => "deadline_passed",
         Event::DeploymentMoved { .. } => "deployment_moved",
+        Event::PolicyScheduled { .. } => "policy_scheduled",
         Event::Decided { .. } => "decided",
         Event::DeploymentEnded { .. } => "deployment_ended",
         Event::RevisionRecorded { .. } => "revision_recorded",
+        Event::HoldPlaced { .. } => "hold_placed",
+        Event::HoldEnded { how: HoldEnd::Operator { .. } } => "hold_ended_by_operator",
+        Event::HoldEnded { how: HoldEnd::Time } => "hold_ended_by_time",
     }
     fn waiting_name(Waiting) const WAITING {
         Waiting::Reservation { .. } => "reservation",
+        Waiting::Turn { .. } => "turn",
+        Waiting::Hold { .. } => "hold",
         Waiting::NoEligibleAgent { .. } => "no_eligible_agent",
         Waiting::Backoff { .. } => "backoff",
         Waiting::UnreadRevision { .. } => "unread_revision",
@@ -191,6 +202,7 @@ pub const ATTEMPT_MOVES: &[(&str, &str)] = &[
     ("offered", "running"),
     ("offered", "declined"),
     ("offered", "lapsed"),
+    ("offered", "uncertain"),
     ("running", "succeeded"),
     ("running", "failed"),
     ("running", "stopped"),
@@ -259,13 +271,8 @@ pub fn expected() -> (Vec<Row>, Vec<Row>) {
         .chain(moves("step", STEP_MOVES));
     // A stranger is told what is told of nothing; a decision never contradicts the state; what this version does not
     // support is never decided, and a note is evidence; the target is declared before the sequence begins.
-    let never = [
-        ("filed", "wrong_agent", ""),
-        ("refused", "broken", ""),
-        ("decided", "rollback", ""),
-        ("decided", "readmit", ""),
-        ("decided", "note", ""),
-    ];
+    let never =
+        [("filed", "wrong_agent", ""), ("refused", "broken", ""), ("decided", "rollback", ""), ("decided", "note", "")];
     let (never_rows, must): (Vec<Row>, Vec<Row>) = all.partition(|row| never.contains(row));
     (must, never_rows)
 }

@@ -19,25 +19,25 @@ use crate::specs::*;
 use crate::world::World;
 
 /// One target, and what is said to it.
-struct Scene {
-    world: World,
+pub struct Scene {
+    pub world: World,
     said: u64,
     _alone: Option<RwLockReadGuard<'static, ()>>,
 }
 
 impl Scene {
-    fn on(spec: TargetSpec) -> Self {
+    pub fn on(spec: TargetSpec) -> Self {
         let _alone = without_faults();
         let mut world = World::new(vec![spec], 3, false);
         world.oracle = false;
         Self { world, said: 0, _alone }
     }
 
-    fn submit(&mut self, steps: Vec<StepSpec>, tries: u32) -> DeploymentId {
+    pub fn submit(&mut self, steps: Vec<StepSpec>, tries: u32) -> DeploymentId {
         self.try_submit(steps, tries).expect("submits")
     }
 
-    fn try_submit(&mut self, steps: Vec<StepSpec>, tries: u32) -> Result<DeploymentId, Refusal> {
+    pub fn try_submit(&mut self, steps: Vec<StepSpec>, tries: u32) -> Result<DeploymentId, Refusal> {
         let spec = deployment(&self.world.targets[0].state.spec, steps, tries);
         let number = self.world.deployments + 1;
         let (deployment, request) = (deployment_id(number), request_id(number));
@@ -46,30 +46,30 @@ impl Scene {
         Ok(deployment)
     }
 
-    fn state(&self) -> &TargetState {
+    pub fn state(&self) -> &TargetState {
         &self.world.targets[0].state
     }
 
-    fn current(&self) -> &Deployment {
+    pub fn current(&self) -> &Deployment {
         self.state().current.as_ref().expect("somebody holds the target")
     }
 
-    fn ended(&self, id: DeploymentId) -> &Deployment {
+    pub fn ended(&self, id: DeploymentId) -> &Deployment {
         self.world.targets[0].ended.get(&id).expect("it ended")
     }
 
-    fn claim(&self) -> Claim {
+    pub fn claim(&self) -> Claim {
         let attempt = self.current().attempts.last().expect("an attempt");
         Claim { deployment: self.current().id, attempt: attempt.id, fence: attempt.fence }
     }
 
-    fn speaker(&self) -> Speaker {
+    pub fn speaker(&self) -> Speaker {
         let attempt = self.current().attempts.last().expect("an attempt");
         Speaker { agent: attempt.agent.clone(), incarnation: attempt.incarnation }
     }
 
     /// Leases the current deployment and has the offer accepted.
-    fn run(&mut self) -> Claim {
+    pub fn run(&mut self) -> Claim {
         self.world.assign(0, &[]);
         let (speaker, claim) = (self.speaker(), self.claim());
         let answer = self.world.feed(0, &Input::OfferAnswered { speaker, claim, declined: None, jitter: Jitter(0) });
@@ -77,18 +77,18 @@ impl Scene {
         claim
     }
 
-    fn permit(&mut self, step: &str) -> Answer {
+    pub fn permit(&mut self, step: &str) -> Answer {
         let (speaker, claim, plan) = (self.speaker(), self.claim(), self.current().plan.clone());
         let input = Input::PermitRequested { speaker, claim, step: step_name(step), plan };
         self.world.feed(0, &input).expect("never refused")
     }
 
-    fn say(&mut self, body: ReportBody) -> Disposition {
+    pub fn say(&mut self, body: ReportBody) -> Disposition {
         let (speaker, claim) = (self.speaker(), self.claim());
         self.say_as(&speaker, claim, body)
     }
 
-    fn say_as(&mut self, speaker: &Speaker, claim: Claim, body: ReportBody) -> Disposition {
+    pub fn say_as(&mut self, speaker: &Speaker, claim: Claim, body: ReportBody) -> Disposition {
         self.said += 1;
         let report = Report { sequence: ReportSequence(self.said), said_at: Wall(7), body };
         let agent = self.world.agent(&speaker.agent);
@@ -96,16 +96,16 @@ impl Scene {
         self.world.report(agent, incarnation, 0, claim, &report)
     }
 
-    fn pass(&mut self, millis: u64) {
+    pub fn pass(&mut self, millis: u64) {
         self.world.serving += millis;
         self.world.feed(0, &Input::Tick { jitter: Jitter(0) }).expect("never refused");
     }
 
-    fn lapse(&mut self) {
+    pub fn lapse(&mut self) {
         self.pass(TTL + MARGIN);
     }
 
-    fn cancel(&mut self, deployment: DeploymentId) -> Answer {
+    pub fn cancel(&mut self, deployment: DeploymentId) -> Answer {
         let past = self.world.targets[0].ended.get(&deployment).map(|past| PastDeployment {
             id: past.id,
             state: past.state,
@@ -115,7 +115,7 @@ impl Scene {
         self.world.feed(0, &input).expect("recorded")
     }
 
-    fn attest(&mut self, deployment: DeploymentId, target: AttestedTarget) {
+    pub fn attest(&mut self, deployment: DeploymentId, target: AttestedTarget) {
         let attestation = Attestation {
             runner: AttestedRunner::HostGone,
             target,
@@ -127,23 +127,23 @@ impl Scene {
         self.world.feed(0, &Input::Attest { deployment, by: anna(), attestation, evidence }).expect("kept");
     }
 
-    fn decide(&mut self, kind: DecisionKind) -> Result<Answer, Refusal> {
+    pub fn decide(&mut self, kind: DecisionKind) -> Result<Answer, Refusal> {
         let id = self.current().id;
         self.world.decide(0, id, kind, 0)
     }
 
-    fn list(&self) -> Checklist {
+    pub fn list(&self) -> Checklist {
         open_decisions(self.state(), self.current())
     }
 
-    fn inquiry(&mut self, raise: bool) -> EvidenceId {
+    pub fn inquiry(&mut self, raise: bool) -> EvidenceId {
         let id = self.current().id;
         let answer = if raise { self.world.fence_off(0, id) } else { self.world.inspect(0, id) };
         let Ok(Answer::InquiryOpened(inquiry)) = answer else { panic!("{answer:?}") };
         inquiry
     }
 
-    fn answer(&mut self, inquiry: EvidenceId, raised: bool, state: OperationState) {
+    pub fn answer(&mut self, inquiry: EvidenceId, raised: bool, state: OperationState) {
         let asked = self.current().inquiries.iter().find(|asked| asked.id == inquiry).expect("open").clone();
         let reading = Reading {
             resource_identity: "one".into(),
@@ -160,7 +160,7 @@ impl Scene {
     }
 }
 
-fn ended(step: &str, end: StepEnd) -> ReportBody {
+pub fn ended(step: &str, end: StepEnd) -> ReportBody {
     ReportBody::StepEnded {
         step: step_name(step),
         end,
@@ -170,16 +170,16 @@ fn ended(step: &str, end: StepEnd) -> ReportBody {
     }
 }
 
-fn over(end: AttemptEnd) -> ReportBody {
+pub fn over(end: AttemptEnd) -> ReportBody {
     ReportBody::AttemptEnded { end }
 }
 
-fn switch(retry: RetryClass) -> StepSpec {
+pub fn switch(retry: RetryClass) -> StepSpec {
     change("switch", "site", retry, Some("r1"))
 }
 
 /// An uncertain deployment of the site: permitted, and silent since.
-fn uncertain() -> (Scene, DeploymentId, Claim) {
+pub fn uncertain() -> (Scene, DeploymentId, Claim) {
     let mut scene = Scene::on(site(Reach::Shared));
     let id = scene.submit(vec![switch(RetryClass::Unsafe)], 3);
     let claim = scene.run();

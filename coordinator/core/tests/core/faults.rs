@@ -50,6 +50,7 @@ faults! {
         a_second_permit_is_caught: SecondPermit;
         a_fence_that_does_not_grow_is_caught: ForgetFenceOnRequeue;
         a_timeout_that_ends_is_caught: TimeoutEnds;
+        a_start_under_hold_is_caught: StartUnderHold;
     }
     by tests {
         a_decision_on_old_evidence_is_caught: EvidenceMovedIgnored, decisions::a_decision_on_old_evidence_is_refused;

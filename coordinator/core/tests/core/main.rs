@@ -14,3 +14,7 @@ mod world;
 mod decisions;
 #[cfg(feature = "bugs")]
 mod faults;
+mod holds;
+mod order;
+mod plan;
+mod recovery;

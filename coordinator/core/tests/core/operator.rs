@@ -22,11 +22,11 @@ impl World {
 
     pub fn fence_off(&mut self, target: usize, deployment: DeploymentId) -> Result<Answer, Refusal> {
         let (id, reachable) = (self.draw_inquiry(), self.reachable());
-        self.feed(target, &Input::FenceOff { deployment, by: anna(), id, reachable })
+        self.feed(target, &Input::FenceOff { deployment, by: anna(), id, reachable, reason: "lost".into() })
     }
 
     /// Inquiries and evidence draw from one well; a raise keeps its inquiry's identity for its evidence.
-    fn draw_inquiry(&self) -> holdfast_common::id::EvidenceId {
+    pub fn draw_inquiry(&self) -> holdfast_common::id::EvidenceId {
         evidence_id(1_000_000 + self.evidence + 1)
     }
 
@@ -40,7 +40,8 @@ impl World {
         let newest = self.targets[target].state.deployment(deployment).map_or(0, |d| d.newest_evidence().0);
         let shown = EvidenceSequence(newest.saturating_sub(stale));
         let evidence = self.draw_evidence();
-        self.feed(target, &Input::Decide { deployment, by: anna(), kind, reason: "seen".into(), shown, evidence })
+        let (reason, attempt) = ("seen".into(), attempt_id(self.attempts + 1));
+        self.feed(target, &Input::Decide { deployment, by: anna(), kind, reason, shown, evidence, attempt })
     }
 
     /// Makes sure that nothing of the last attempt is at work, looks, and says so.
@@ -50,14 +51,22 @@ impl World {
             return self.say_so(target, deployment, attestation);
         };
         if let Some(last) = of.attempts.last().filter(|_| of.state == DeploymentState::Uncertain) {
-            self.ledger.kill(last.id);
+            of.lineage(last).for_each(|attempt| self.ledger.kill(attempt.id));
             for agent in &mut self.agents {
-                for work in agent.works.iter_mut().filter(|work| work.claim.attempt == last.id) {
+                for work in agent.works.iter_mut().filter(|work| of.is_of(last, work.claim.attempt)) {
                     work.phase = Phase::Over;
                 }
             }
         }
         let attestation = self.attestation(target, deployment, Some(&of), host_gone);
+        self.say_so(target, deployment, attestation)
+    }
+
+    /// The same without the revision that was seen: no word on an unread resource.
+    pub fn attest_blindly(&mut self, target: usize, deployment: DeploymentId) -> Result<Answer, Refusal> {
+        let of = self.targets[target].state.deployment(deployment);
+        let Some(of) = of.filter(|of| of.state == DeploymentState::Queued).cloned() else { return Ok(Answer::Done) };
+        let attestation = Attestation { observed: None, ..self.attestation(target, deployment, Some(&of), false) };
         self.say_so(target, deployment, attestation)
     }
 
@@ -98,6 +107,7 @@ impl World {
             DecisionKind::AcceptCancelled,
             DecisionKind::Retry,
             DecisionKind::AcceptFailed,
+            DecisionKind::Readmit,
         ];
         if let Some(kind) = kinds.into_iter().find(|kind| list.why_not(*kind).is_none()) {
             self.decide(target, deployment, kind, 0).expect("an open decision is taken");

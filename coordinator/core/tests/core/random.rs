@@ -6,9 +6,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use holdfast_common::id::DeploymentId;
 use holdfast_common::outcome::FailureClass;
+use holdfast_common::recovery::Policy;
 use holdfast_common::report::{DeclineReason, Report, ReportBody, ReportSequence};
 use holdfast_common::spec::*;
 use holdfast_common::time::{Millis, Wall};
+use holdfast_coordinator_core::input::Until;
 use holdfast_coordinator_core::state::*;
 use holdfast_coordinator_core::{Answer, Input, Refusal, decide};
 
@@ -96,7 +98,11 @@ pub fn run(first: u64, of: u64, sequences: u64) -> Result<BTreeMap<Row, u64>, St
 pub fn sequence(seed: u64, trace: bool) {
     let mut draw = Draw(seed.wrapping_mul(0x5851_f42d_4c95_7f2d) ^ 0x1405);
     let reach = |draw: &mut Draw| draw.pick(&[Reach::Host, Reach::Shared]);
-    let specs = vec![site(reach(&mut draw)), shop(reach(&mut draw))];
+    let mut specs = vec![site(reach(&mut draw)), shop(reach(&mut draw))];
+    for spec in &mut specs {
+        spec.policy = draw.pick(&[Policy::Manual, Policy::WhenProven, Policy::TrustReport]);
+        spec.patience = draw.one_in(2).then_some(Millis(300));
+    }
     let mut world = World::new(specs, 3, false);
     world.trace = trace;
     if seed % 500 == 7 {
@@ -124,7 +130,8 @@ fn act(world: &mut World, draw: &mut Draw) {
         50..80 => work(world, draw),
         80..86 => tick(world, draw),
         86..94 => operate(world, draw),
-        94..96 => junk(world, draw),
+        94 => junk(world, draw),
+        95 => hold(world, draw),
         96 => world.restart(),
         97 => restart_agent(world, draw),
         _ => heartbeats(world, draw),
@@ -140,6 +147,25 @@ fn submit(world: &mut World, draw: &mut Draw) {
     if world.feed(target, &input).is_ok() {
         world.deployments += 1;
     }
+}
+
+/// Places, replaces or takes away a hold.
+fn hold(world: &mut World, draw: &mut Draw) {
+    let target = draw.below(2);
+    if draw.one_in(3) {
+        let held = world.targets[target].state.hold.is_some();
+        let answer = world.feed(target, &Input::Unhold { by: anna() });
+        assert_eq!(answer, if held { Ok(Answer::Done) } else { Err(Refusal::NotOnHold) });
+        return;
+    }
+    let lasts = Millis(draw.pick(&[1, 60, 400, 2_000]));
+    let until = (!draw.one_in(3)).then(|| Until { shown: Wall(i64::try_from(lasts.0).unwrap()), lasts });
+    let reason = draw.pick(&["release freeze", "storm"]).to_owned();
+    world.feed(target, &Input::Hold { by: anna(), reason, until }).expect("a hold is never refused");
+    // A release freeze changes the target's queue now and then.
+    let mut spec = world.targets[target].state.spec.clone();
+    spec.queue = draw.pick(&[QueueKind::Fifo, QueueKind::Fifo, QueueKind::Latest]);
+    world.feed(target, &Input::Declare { spec, by: anna() }).expect("the kind of a queue can change at any time");
 }
 
 fn submission(world: &World, draw: &mut Draw, target: usize) -> Input {
@@ -166,7 +192,8 @@ fn submission(world: &World, draw: &mut Draw, target: usize) -> Input {
         step.timeout = draw.one_in(5).then_some(Millis(700));
         step.expected_revision = (step.resource.is_some() && draw.one_in(12)).then(|| revision("r1"));
     }
-    let spec = deployment(&world.targets[target].state.spec, steps, 1 + u32::try_from(draw.below(3)).unwrap());
+    let mut spec = deployment(&world.targets[target].state.spec, steps, 1 + u32::try_from(draw.below(3)).unwrap());
+    spec.order = if draw.one_in(3) { OrderKey::new(draw.below(4) as u64) } else { None };
     let (deployment, request) = (deployment_id(world.deployments + 1), request_id(world.deployments + 1));
     Input::Submit { deployment, request, spec, by: anna(), no_queue: draw.one_in(10) }
 }
@@ -177,6 +204,7 @@ fn flood(world: &mut World, draw: &mut Draw) {
         let mut input = submission(world, draw, 0);
         if let Input::Submit { no_queue, spec, .. } = &mut input {
             *no_queue = false;
+            spec.order = None;
             spec.steps.iter_mut().for_each(|step| step.expected_revision = None);
         }
         match world.feed(0, &input) {
@@ -326,6 +354,7 @@ fn operate(world: &mut World, draw: &mut Draw) {
         }
         3..5 => drop(world.inspect(target, deployment)),
         5..7 => drop(world.fence_off(target, deployment)),
+        7 if draw.one_in(4) => drop(world.attest_blindly(target, deployment)),
         7 => drop(world.attest(target, deployment, draw.one_in(2))),
         8..13 => {
             let kind = draw.pick(&holdfast_coordinator_core::open_decisions::KINDS);
@@ -481,10 +510,16 @@ fn settle(world: &mut World, target: usize, round: u64) {
         let id = current.id;
         return world.resolve(target, id, round);
     }
+    if state.hold.is_some() {
+        world.feed(target, &Input::Unhold { by: anna() }).expect("it is on hold");
+        return;
+    }
     if let (None, Some(head)) = (&state.current, state.queue.front()) {
         assert!(matches!(head.waiting, Some(Waiting::UnreadRevision { .. })), "the head waits for {:?}", head.waiting);
         let id = head.id;
         let asked = !head.inquiries.is_empty();
+        let blind = world.attest_blindly(target, id);
+        assert!(matches!(blind, Err(Refusal::ObservedMissing { .. })), "{blind:?}");
         let looked = world.inspect(target, id);
         if looked.is_err() || asked || round.is_multiple_of(3) {
             world.attest(target, id, false).expect("an unread revision takes an attestation");

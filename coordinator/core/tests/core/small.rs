@@ -23,6 +23,8 @@ pub struct Budget {
     pub lapses: u8,
     pub cancels: u8,
     pub raises: u8,
+    /// Holds that may be placed; each may be taken away again.
+    pub holds: u8,
     /// How a running step may end.
     #[serde(skip)]
     pub ends: &'static [End],
@@ -48,6 +50,8 @@ enum Move {
     Work { agent: usize, at: usize, how: How },
     Cancel,
     Raise,
+    Hold,
+    Unhold,
     Decide(DecisionKind),
 }
 
@@ -81,11 +85,18 @@ pub struct Found {
 const APPLIED: &[End] = &[End::Applied];
 const APPLIED_OR_UNKNOWN: &[End] = &[End::Applied, End::Unknown { truth: Truth::Whole, gone: true }];
 /// One lost and one doubled message, and a lapse.
-pub const LOSS: Budget = Budget { lost: 1, doubled: 1, lapses: 1, cancels: 0, raises: 0, ends: APPLIED };
+pub const LOSS: Budget = Budget { lost: 1, doubled: 1, lapses: 1, cancels: 0, raises: 0, holds: 0, ends: APPLIED };
 /// One lost message, a lapse, and a raise of the resource's fence.
 pub const RAISE: Budget = Budget { doubled: 0, raises: 1, ends: APPLIED_OR_UNKNOWN, ..LOSS };
 /// One lost message, a lapse, and a cancel.
 pub const CANCEL: Budget = Budget { doubled: 0, cancels: 1, ..LOSS };
+/// One lost message, a lapse, and a hold that is placed and taken away at any moment.
+pub const HOLD: Budget = Budget { doubled: 0, holds: 1, ..LOSS };
+
+#[test]
+fn small_world_with_a_hold_is_safe_and_never_stuck() {
+    explore(RetryClass::Idempotent, HOLD);
+}
 
 #[test]
 fn small_world_with_a_lost_and_a_doubled_message_is_safe_and_never_stuck() {
@@ -174,6 +185,12 @@ fn moves(place: &Place) -> Vec<Move> {
     }
     let state = &world.targets[0].state;
     let waits = state.current.as_ref().is_some_and(|current| current.live().is_none() && current.waiting.is_some());
+    if budget.holds > 0 {
+        moves.push(Move::Hold);
+    }
+    if state.hold.is_some() {
+        moves.push(Move::Unhold);
+    }
     if world.attempts < ATTEMPTS && waits {
         moves.push(Move::Assign { unfit: usize::try_from(world.attempts).expect("few") });
     }
@@ -324,6 +341,12 @@ fn take(place: &Place, step: &Move) -> Place {
             budget.raises -= 1;
             let _ = world.fence_off(0, deployment_id(1));
         }
+        Move::Hold => {
+            budget.holds -= 1;
+            let hold = Input::Hold { by: anna(), reason: "freeze".into(), until: None };
+            world.feed(0, &hold).expect("a hold is never refused");
+        }
+        Move::Unhold => drop(world.feed(0, &Input::Unhold { by: anna() }).expect("it is on hold")),
         Move::Decide(kind) => drop(world.decide(0, deployment_id(1), *kind, 0).expect("an open decision is taken")),
     }
     follow(&mut next);

@@ -63,7 +63,14 @@ pub fn shop(reach: Reach) -> TargetSpec {
 
 fn target(name: &str, resources: Vec<ResourceSpec>) -> TargetSpec {
     let agents = BTreeMap::from([("role".to_owned(), "web".to_owned())]);
-    TargetSpec { name: TargetName::new(name).unwrap(), agents, policy: Policy::Manual, resources }
+    TargetSpec {
+        name: TargetName::new(name).unwrap(),
+        agents,
+        policy: Policy::Manual,
+        patience: None,
+        queue: QueueKind::Fifo,
+        resources,
+    }
 }
 
 pub fn deployment(target: &TargetSpec, steps: Vec<StepSpec>, max_attempts: u32) -> DeploymentSpec {
@@ -74,6 +81,8 @@ pub fn deployment(target: &TargetSpec, steps: Vec<StepSpec>, max_attempts: u32) 
         steps,
         cancel_grace: Millis(100),
         retry: RetrySpec { max_attempts, backoff_initial: Millis(50), backoff_max: Millis(400) },
+        policy: None,
+        order: None,
     }
 }
 

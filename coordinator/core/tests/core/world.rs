@@ -7,7 +7,7 @@ use holdfast_common::claim::Claim;
 use holdfast_common::fence::{Epoch, Fence};
 use holdfast_common::id::*;
 use holdfast_common::outcome::{OperationState, Reading};
-use holdfast_common::recovery::Runner;
+use holdfast_common::recovery::{DecisionKind, Runner};
 use holdfast_common::report::{DeclineReason, Disposition, PermitDenial, Report};
 use holdfast_common::spec::{PlanDigest, TargetSpec};
 use holdfast_common::time::{Millis, Serving, Wall};
@@ -90,6 +90,7 @@ mod bare {
                 state,
                 waiting,
                 not_before,
+                policy_at,
                 reserved_at,
                 expected,
                 attempts,
@@ -99,17 +100,28 @@ mod bare {
                 decisions,
                 ended,
             } = self.0;
-            let place = (id, state, waiting, not_before, reserved_at, expected);
+            let place = (id, state, waiting, not_before, policy_at, reserved_at, expected);
             (place, attempts, cancel, evidence, inquiries, decisions, ended).serialize(to)
         }
     }
 
     pub fn state<S: Serializer>(state: &TargetState, to: S) -> Result<S::Ok, S::Error> {
-        let TargetState { spec: _, sequence: _, fence, next_number, home, identities, resources, current, queue } =
-            state;
+        let TargetState {
+            spec: _,
+            sequence: _,
+            fence,
+            next_number,
+            home,
+            identities,
+            resources,
+            current,
+            queue,
+            hold,
+            order,
+        } = state;
         let held: Vec<Bare<'_>> = current.iter().map(Bare).collect();
         let queue: Vec<Bare<'_>> = queue.iter().map(Bare).collect();
-        (fence, next_number, home, identities, resources, held, queue).serialize(to)
+        (fence, next_number, home, identities, resources, held, queue, hold, order).serialize(to)
     }
 
     pub fn ended<S: Serializer>(ended: &BTreeMap<DeploymentId, Deployment>, to: S) -> Result<S::Ok, S::Error> {
@@ -266,6 +278,16 @@ impl World {
     /// What the oracle has to say to an event.
     fn judge(&self, target: usize, before: &TargetState, event: &Event, ended: &[Deployment]) {
         match event {
+            Event::LeaseGranted { readmits: Some(earlier), .. } => {
+                let same = |claim: &Claim| {
+                    before.current.as_ref().is_some_and(|current| {
+                        let last = current.attempts.iter().find(|attempt| attempt.id == *earlier);
+                        last.is_some_and(|last| current.is_of(last, claim.attempt))
+                    })
+                };
+                let mut others = self.ledger.open.iter().filter(|open| open.target == target && !same(&open.claim));
+                assert_eq!(others.next().map(|open| open.claim), None, "O1: readmitted over other work");
+            }
             Event::LeaseGranted { deployment, .. } => {
                 assert!(
                     !self.ledger.open.iter().any(|open| open.target == target),
@@ -296,7 +318,8 @@ impl World {
                     OperationState::Applying | OperationState::Unknown => None,
                 };
                 assert!(truth.is_none() || told.is_none() || truth == told, "O5: decided on {told:?}, it is {truth:?}");
-                assert!(!self.ledger.at_work(*deployment), "I4: decided while it was at work");
+                let goes_on = record.kind == DecisionKind::Readmit;
+                assert!(goes_on || !self.ledger.at_work(*deployment), "I4: decided while it was at work");
             }
             Event::ReportAccepted { attempt, .. } => {
                 let last = before.current.as_ref().and_then(Deployment::live).expect("a live attempt");
@@ -561,12 +584,17 @@ impl World {
             let carried = attempt.steps.iter().map(|step| matches!(step.state, StepState::Carried { .. }));
             Some((deployment.spec.clone(), deployment.plan.clone(), carried.collect::<Vec<_>>()))
         });
+        let (goes_on, wall) = (self.goes_on(target, &claim), self.wall());
         let agent = &mut self.agents[number];
         if agent.incarnation != incarnation {
             return;
         }
         let mut declined = None;
-        if agent.work(&claim).is_none() {
+        if let (None, Some((earlier, open))) = (agent.work(&claim), goes_on) {
+            let taken = agent.readmit(&earlier, claim, &open, wall);
+            agent.highest.insert(target, claim.fence);
+            declined = (!taken).then_some(DeclineReason::Conflict);
+        } else if agent.work(&claim).is_none() {
             let seen = agent.highest.get(&target).copied();
             let busy = agent.works.iter().any(|work| work.target == target && work.phase == Phase::Running);
             if seen >= Some(claim.fence) {
@@ -576,12 +604,22 @@ impl World {
             } else if let Some((spec, plan, carried)) = attempt {
                 agent.highest.insert(target, claim.fence);
                 let (at, phase, cancelled, failed) = (0, Phase::Idle, false, false);
-                agent.works.push(Work { target, claim, spec, plan, carried, at, phase, cancelled, failed });
+                let begun_by = claim.attempt;
+                agent.works.push(Work { target, claim, spec, plan, carried, at, phase, cancelled, failed, begun_by });
             } else {
                 return;
             }
         }
         self.net.insert(Letter::Answer { agent: number, incarnation, target, claim, declined });
+    }
+
+    /// The attempts whose process the claimed one goes on with, and the step that is open.
+    fn goes_on(&self, target: usize, claim: &Claim) -> Option<(Vec<AttemptId>, StepName)> {
+        let deployment = self.targets[target].state.current.as_ref()?;
+        let attempt = deployment.attempts.iter().find(|attempt| attempt.id == claim.attempt)?;
+        attempt.readmits?;
+        let earlier = deployment.lineage(attempt).skip(1).map(|earlier| earlier.id).collect();
+        Some((earlier, attempt.open_permit()?.name.clone()))
     }
 
     /// Everything that is due and not on its way is sent.
@@ -591,6 +629,7 @@ impl World {
             match effect {
                 Effect::Assign { .. } if assign => self.assign(target, &[]),
                 Effect::Assign { .. } => {}
+                Effect::Recover { .. } => self.recover(target),
                 Effect::Offer { agent, incarnation, claim } => {
                     let agent = self.agent(&agent);
                     if self.agents[agent].incarnation_id() == incarnation {
@@ -611,6 +650,14 @@ impl World {
                 }
             }
         }
+    }
+
+    /// The policy makes its next move.
+    pub fn recover(&mut self, target: usize) {
+        let (inquiry, evidence) = (self.draw_inquiry(), self.draw_evidence());
+        let (attempt, reachable) = (attempt_id(self.attempts + 1), self.reachable());
+        let input = Input::Recover { inquiry, evidence, attempt, reachable };
+        self.feed(target, &input).expect("a policy is never refused");
     }
 
     pub fn agent(&self, name: &AgentName) -> usize {

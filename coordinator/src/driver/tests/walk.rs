@@ -83,7 +83,7 @@ impl Walk {
             match effect {
                 Effect::Offer { claim, .. } => self.claims.push(claim),
                 Effect::Inquire { inquiry, kind, .. } => self.inquiries.push((inquiry, kind)),
-                Effect::Cancel { .. } | Effect::Assign { .. } => {}
+                Effect::Cancel { .. } | Effect::Assign { .. } | Effect::Recover { .. } => {}
             }
         }
     }
@@ -104,7 +104,7 @@ impl Walk {
 
     fn asked(&mut self) -> Option<Asked> {
         let by = operator();
-        Some(match self.random.random_range(0..24) {
+        Some(match self.random.random_range(0..25) {
             0 | 1 => submission("shop@prod", self.random.random(), 1),
             2..=4 => {
                 let declined = self.one_in(4).then_some(DeclineReason::Busy);
@@ -128,7 +128,10 @@ impl Walk {
             }
             17 => Asked::Cancel { deployment: self.pick(|w| &w.deployments)?, by, reason: "stop".to_owned() },
             18 => Asked::Inspect { deployment: self.pick(|walk| &walk.deployments)?, by },
-            19 => Asked::FenceOff { deployment: self.pick(|walk| &walk.deployments)?, by },
+            19 => {
+                let reason = "lost".to_owned();
+                Asked::FenceOff { deployment: self.pick(|walk| &walk.deployments)?, by, reason }
+            }
             20 => self.finding()?,
             21 => {
                 let attestation = Attestation {
@@ -138,12 +141,17 @@ impl Walk {
                         AttestedTarget::NotApplied,
                         AttestedTarget::Partial,
                     ]),
-                    observed: None,
+                    observed: holdfast_common::id::Revision::new("v0").ok(),
                     how: "seen".to_owned(),
                     attachment: None,
                 };
                 Asked::Attest { deployment: self.pick(|walk| &walk.deployments)?, by, attestation }
             }
+            22 if self.one_in(2) => {
+                let until = Some(Until { shown: Wall(9_000_000), lasts: holdfast_common::time::Millis(9_000) });
+                Asked::Hold { by, reason: "freeze".to_owned(), until: until.filter(|_| self.one_in(2)) }
+            }
+            22 => Asked::Unhold { by },
             _decide => {
                 let deployment = self.pick(|walk| &walk.deployments)?;
                 let state = self.rig.state();

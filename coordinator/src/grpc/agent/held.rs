@@ -16,7 +16,7 @@ use super::session::Session;
 use crate::driver::Asked;
 
 /// Files what the agent's journal says of its attempts, and tells the agent which of them are over.
-pub(super) async fn answer(session: &Session, held: &[Held]) {
+pub(super) async fn answer(session: &mut Session, held: &[Held]) {
     let mut superseded = Vec::new();
     for held in held {
         let current = match session.shared.driver.target_of(held.claim.deployment).await {
@@ -38,7 +38,7 @@ pub(super) async fn answer(session: &Session, held: &[Held]) {
 }
 
 /// Whether the attempt is current, after its journal's word was taken.
-async fn file(session: &Session, target: TargetName, held: &Held) -> bool {
+async fn file(session: &mut Session, target: TargetName, held: &Held) -> bool {
     let spoke = Asked::JournalSpoke {
         speaker: session.speaker.clone(),
         claim: held.claim,

@@ -12,12 +12,12 @@ use super::held;
 use super::session::{End, Session};
 use crate::auth::Secret;
 use crate::grpc::shared::Shared;
-use crate::sessions::{Attached, Profile};
+use crate::sessions::{Outgoing, Profile};
 use crate::store::AgentRow;
 
 /// A session that has begun.
 pub(super) struct Greeted {
-    pub(super) attached: Attached,
+    pub(super) session: SessionId,
     pub(super) speaker: Speaker,
 }
 
@@ -37,7 +37,13 @@ pub(super) fn read(first: v1::ConnectRequest) -> Result<Hello, End> {
 }
 
 /// Welcomes the agent and begins its session. An older session of the agent ends.
-pub(super) fn greet(shared: &Shared, agent: &AgentName, fingerprint: &str, hello: &Hello) -> Result<Greeted, End> {
+pub(super) fn greet(
+    shared: &Shared,
+    agent: &AgentName,
+    fingerprint: &str,
+    outgoing: &Outgoing,
+    hello: &Hello,
+) -> Result<Greeted, End> {
     let token = Secret::generate().map_err(|error| End::new(Code::Internal, error.to_string()))?;
     let position = position(shared);
     if let Some(seen) = hello.seen {
@@ -56,12 +62,12 @@ pub(super) fn greet(shared: &Shared, agent: &AgentName, fingerprint: &str, hello
         reconnect_spread: Some(duration_to_wire(spread(shared.directory.count()))),
     };
     tracing::debug!(%agent, fingerprint, incarnation = %hello.incarnation, journal = hello.journal_sequence, "hello");
-    let attached = shared.directory.attach(agent, Profile::from(hello), session, welcome, shared.now());
-    Ok(Greeted { attached, speaker: Speaker { agent: agent.clone(), incarnation: hello.incarnation } })
+    shared.directory.attach(agent, Profile::from(hello), session, outgoing, welcome, shared.now());
+    Ok(Greeted { session, speaker: Speaker { agent: agent.clone(), incarnation: hello.incarnation } })
 }
 
 /// What is kept of the agent, what is due to it, and what its journal says.
-pub(super) async fn settle(session: &Session, fingerprint: &str, hello: &Hello) {
+pub(super) async fn settle(session: &mut Session, fingerprint: &str, hello: &Hello) {
     let shared = &session.shared;
     let row = AgentRow {
         name: session.speaker.agent.clone(),
@@ -74,7 +80,7 @@ pub(super) async fn settle(session: &Session, fingerprint: &str, hello: &Hello) 
         tracing::warn!(agent = %session.speaker.agent, %error, "could not keep what is known of an agent");
     }
     held::answer(session, &hello.held).await;
-    shared.driver.session_started(session.speaker.clone());
+    session.shared.driver.session_started(session.speaker.clone());
 }
 
 /// Two hundred agents without work a second leave room for those with work, which are in a hurry and do not wait for this.

@@ -1,14 +1,15 @@
 //! The messages of a session, each joined with the session's identity and answered.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::future::join_all;
 use holdfast_common::claim::Claim;
 use holdfast_common::code::Code;
-use holdfast_common::id::{AttemptId, EvidenceId, StepName, TargetName};
-use holdfast_common::report::{DeclineReason, Disposition, FiledReason, PermitDenial, Report};
+use holdfast_common::id::{AgentName, AttemptId, EvidenceId, StepName, TargetName};
+use holdfast_common::report::{DeclineReason, Disposition, FiledReason, PermitDenial, Report, ReportSequence};
 use holdfast_common::spec::PlanDigest;
+use holdfast_common::time::Millis;
 use holdfast_coordinator_core::Answer;
 use holdfast_coordinator_core::input::Finding;
 use holdfast_proto::convert::{
@@ -18,11 +19,13 @@ use holdfast_proto::convert::{
 use holdfast_proto::v1;
 use holdfast_proto::v1::connect_request::Message as Said;
 use holdfast_proto::v1::connect_response::Message;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use super::session::{End, Session};
-use crate::driver::{self, Asked};
+use crate::driver::{self, Asked, Told};
 use crate::grpc::view::enums::denial_words;
+use crate::sessions::Outgoing;
 
 /// Claims in one heartbeat.
 const MAX_CLAIMS: usize = 4096;
@@ -87,32 +90,67 @@ async fn heartbeat_answer(session: &mut Session, heartbeat: v1::Heartbeat) -> Re
     // Each is read before any is taken: a message with a bad element changes nothing.
     let claims: Vec<Claim> =
         heartbeat.claims.into_iter().map(|claim| claim_from_wire(Some(claim))).collect::<Result<_, _>>()?;
-    let leases = join_all(claims.iter().map(|claim| renew(session, *claim))).await;
-    let leases = leases.into_iter().collect::<Result<_, _>>()?;
-    session.outgoing.send(Message::HeartbeatAnswer(v1::HeartbeatAnswer { number: heartbeat.number, leases }));
+    let beat = Arc::new(Beat {
+        number: heartbeat.number,
+        leases: Mutex::new(Vec::with_capacity(claims.len())),
+        outgoing: session.outgoing.clone(),
+        _room: room(session).await?,
+    });
+    for claim in claims {
+        renew(session, claim, &beat).await?;
+    }
     Ok(Next::GoOn)
 }
 
-/// Each claim by itself. One that is not this agent's gets the answer of one that does not exist.
-async fn renew(session: &Session, claim: Claim) -> Result<v1::RenewedLease, End> {
-    let ttl = match heard(session, claim).await? {
-        Some(Answer::Renewed { ttl, .. }) => Some(ttl),
-        Some(_) | None => None,
-    };
-    let answer = if ttl.is_some() { v1::LeaseAnswer::Renewed } else { v1::LeaseAnswer::Superseded };
-    Ok(v1::RenewedLease { claim: Some(claim_to_wire(claim)), answer: answer as i32, ttl: ttl.map(duration_to_wire) })
+/// Collects what one heartbeat's claims are answered, and answers when the last one is.
+struct Beat {
+    number: u64,
+    leases: Mutex<Vec<v1::RenewedLease>>,
+    outgoing: Outgoing,
+    _room: OwnedSemaphorePermit,
 }
 
-async fn heard(session: &Session, claim: Claim) -> Result<Option<Answer>, End> {
-    let Some(target) = session.shared.driver.target_of(claim.deployment).await else { return Ok(None) };
-    ask(session, target, Asked::Heard { speaker: session.speaker.clone(), claim }).await
+impl Beat {
+    fn note(&self, claim: Claim, ttl: Option<Millis>) {
+        let answer = if ttl.is_some() { v1::LeaseAnswer::Renewed } else { v1::LeaseAnswer::Superseded };
+        let lease = v1::RenewedLease {
+            claim: Some(claim_to_wire(claim)),
+            answer: answer as i32,
+            ttl: ttl.map(duration_to_wire),
+        };
+        self.leases.lock().unwrap_or_else(PoisonError::into_inner).push(lease);
+    }
+}
+
+impl Drop for Beat {
+    fn drop(&mut self) {
+        let leases = std::mem::take(self.leases.get_mut().unwrap_or_else(PoisonError::into_inner));
+        self.outgoing.send(Message::HeartbeatAnswer(v1::HeartbeatAnswer { number: self.number, leases }));
+    }
+}
+
+/// Each claim by itself. One that is not this agent's gets the answer of one that does not exist.
+async fn renew(session: &mut Session, claim: Claim, beat: &Arc<Beat>) -> Result<(), End> {
+    let Some(target) = session.shared.driver.target_of(claim.deployment).await else {
+        beat.note(claim, None);
+        return Ok(());
+    };
+    let (beat, agent) = (beat.clone(), session.speaker.agent.clone());
+    let asked = Asked::Heard { speaker: session.speaker.clone(), claim };
+    let then = move |told| match understood(&agent, told) {
+        Ok(Some(Answer::Renewed { ttl, .. })) => beat.note(claim, Some(ttl)),
+        Ok(Some(_) | None) => beat.note(claim, None),
+        Err(end) => beat.outgoing.bye(end.code, &end.detail),
+    };
+    let (driver, gathered) = (&session.shared.driver, &mut session.gathered);
+    driver.gather(gathered, target, asked, then).await.map_err(|error| end_of(&error))
 }
 
 /// Any message under a claim is a sign of life. What it is worth, the core says.
 async fn sign_of_life(session: &mut Session, target: &TargetName, claim: Claim) -> Result<(), End> {
     if session.signs.due(claim.attempt) {
         let asked = Asked::Heard { speaker: session.speaker.clone(), claim };
-        ask(session, target.clone(), asked).await?;
+        queue(session, target.clone(), asked, |_, _| Ok(())).await?;
     }
     Ok(())
 }
@@ -131,7 +169,7 @@ async fn offer_answer(session: &mut Session, answer: v1::OfferAnswer) -> Result<
     };
     if let Some(target) = session.shared.driver.target_of(claim.deployment).await {
         let speaker = session.speaker.clone();
-        ask(session, target, Asked::OfferAnswered { speaker, claim, declined }).await?;
+        queue(session, target, Asked::OfferAnswered { speaker, claim, declined }, |_, _| Ok(())).await?;
     }
     Ok(Next::GoOn)
 }
@@ -140,30 +178,37 @@ async fn permit_answer(session: &mut Session, request: v1::PermitRequest) -> Res
     let claim = claim_from_wire(request.claim)?;
     let step: StepName = parsed("permit_request.step", &request.step)?;
     let plan = plan_digest(request.plan_digest)?;
-    let denial = match session.shared.driver.target_of(claim.deployment).await {
-        None => Some(PermitDenial::NotYours),
-        Some(target) => {
-            sign_of_life(session, &target, claim).await?;
-            let asked = Asked::PermitRequested { speaker: session.speaker.clone(), claim, step: step.clone(), plan };
-            match ask(session, target, asked).await? {
-                Some(Answer::Permitted) => None,
-                Some(Answer::Denied(denial)) => Some(denial),
-                Some(other) => return Err(no_answer_of_ours(&other)),
-                None => Some(PermitDenial::NotYours),
-            }
-        }
+    let Some(target) = session.shared.driver.target_of(claim.deployment).await else {
+        say_permit(&Way::of(session), claim, &step, Some(PermitDenial::NotYours));
+        return Ok(Next::GoOn);
     };
+    sign_of_life(session, &target, claim).await?;
+    let asked = Asked::PermitRequested { speaker: session.speaker.clone(), claim, step: step.clone(), plan };
+    let then = move |way: &Way, answer| {
+        let denial = match answer {
+            Some(Answer::Permitted) => None,
+            Some(Answer::Denied(denial)) => Some(denial),
+            Some(other) => return Err(no_answer_of_ours(&other)),
+            None => Some(PermitDenial::NotYours),
+        };
+        say_permit(way, claim, &step, denial);
+        Ok(())
+    };
+    queue(session, target, asked, then).await?;
+    Ok(Next::GoOn)
+}
+
+fn say_permit(way: &Way, claim: Claim, step: &StepName, denial: Option<PermitDenial>) {
     if denial == Some(PermitDenial::NotYours) {
-        audit(session, "a permit", claim, denial_words(PermitDenial::NotYours));
+        audit(way, "a permit", claim, denial_words(PermitDenial::NotYours));
     }
     let kind = if denial.is_none() { v1::PermitAnswerKind::Granted } else { v1::PermitAnswerKind::Denied };
-    session.outgoing.send(Message::PermitAnswer(v1::PermitAnswer {
+    way.outgoing.send(Message::PermitAnswer(v1::PermitAnswer {
         claim: Some(claim_to_wire(claim)),
         step: step.to_string(),
         kind: kind as i32,
         denial: denial.map_or(0, WireEnum::to_number),
     }));
-    Ok(Next::GoOn)
 }
 
 fn plan_digest(text: String) -> Result<PlanDigest, Invalid> {
@@ -179,27 +224,34 @@ async fn report_answer(session: &mut Session, report: v1::Report) -> Result<Next
     let (claim, report) = report_from_wire(report)?;
     bounded("report.detail", detail_of(&report), session)?;
     let sequence = report.sequence;
-    let disposition = match session.shared.driver.target_of(claim.deployment).await {
-        None => orphan(session, claim, report).await?,
-        Some(target) => {
-            sign_of_life(session, &target, claim).await?;
-            let asked = Asked::Reported { speaker: session.speaker.clone(), claim, report };
-            match ask(session, target, asked).await? {
-                Some(Answer::Answered(disposition)) => disposition,
-                Some(other) => return Err(no_answer_of_ours(&other)),
-                None => return Err(End::new(Code::Internal, "a report was not answered")),
-            }
-        }
+    let Some(target) = session.shared.driver.target_of(claim.deployment).await else {
+        let disposition = orphan(session, claim, report).await?;
+        say_disposition(&Way::of(session), claim, sequence, disposition);
+        return Ok(Next::GoOn);
     };
-    let told = told(disposition);
-    if told == Disposition::Filed(FiledReason::UnknownAttempt) {
-        audit(session, "a report", claim, "no such attempt of this agent");
-    }
-    session.outgoing.send(Message::Disposition(disposition_to_wire(sequence, told)));
+    sign_of_life(session, &target, claim).await?;
+    let asked = Asked::Reported { speaker: session.speaker.clone(), claim, report };
+    let then = move |way: &Way, answer| match answer {
+        Some(Answer::Answered(disposition)) => {
+            say_disposition(way, claim, sequence, disposition);
+            Ok(())
+        }
+        Some(other) => Err(no_answer_of_ours(&other)),
+        None => Err(End::new(Code::Internal, "a report was not answered")),
+    };
+    queue(session, target, asked, then).await?;
     Ok(Next::GoOn)
 }
 
-async fn orphan(session: &Session, claim: Claim, report: Report) -> Result<Disposition, End> {
+fn say_disposition(way: &Way, claim: Claim, sequence: ReportSequence, disposition: Disposition) {
+    let told = told(disposition);
+    if told == Disposition::Filed(FiledReason::UnknownAttempt) {
+        audit(way, "a report", claim, "no such attempt of this agent");
+    }
+    way.outgoing.send(Message::Disposition(disposition_to_wire(sequence, told)));
+}
+
+async fn orphan(session: &mut Session, claim: Claim, report: Report) -> Result<Disposition, End> {
     let shared = &session.shared;
     let filed = shared.driver.file_orphan(session.speaker.clone(), claim, report).await;
     filed.map_err(|error| end_of(&error))
@@ -245,7 +297,8 @@ async fn inquiry_answer(session: &mut Session, answer: v1::InquiryAnswer) -> Res
     // Only what this session was asked: an inquiry of an earlier one is asked again, and answered then.
     match session.shared.directory.asked(&session.speaker.agent, session.id, inquiry) {
         Some(target) => {
-            ask(session, target, Asked::InquiryAnswered { speaker: session.speaker.clone(), inquiry, finding }).await?;
+            let asked = Asked::InquiryAnswered { speaker: session.speaker.clone(), inquiry, finding };
+            queue(session, target, asked, |_, _| Ok(())).await?;
         }
         None => {
             tracing::info!(agent = %session.speaker.agent, %inquiry, "an answer that this session was not asked for")
@@ -254,12 +307,58 @@ async fn inquiry_answer(session: &mut Session, answer: v1::InquiryAnswer) -> Res
     Ok(Next::GoOn)
 }
 
+/// Where an answer goes once it is on disk.
+#[derive(Clone)]
+struct Way {
+    agent: AgentName,
+    outgoing: Outgoing,
+    driver: driver::Handle,
+}
+
+impl Way {
+    fn of(session: &Session) -> Self {
+        Self {
+            agent: session.speaker.agent.clone(),
+            outgoing: session.outgoing.clone(),
+            driver: session.shared.driver.clone(),
+        }
+    }
+}
+
+/// Gathers what the agent said, after what it said before, and lets the session read on: what came together is decided in
+/// one batch and shares its commit. `then` answers after that commit; what it refuses ends the session.
+async fn queue(
+    session: &mut Session,
+    target: TargetName,
+    asked: Asked,
+    then: impl FnOnce(&Way, Option<Answer>) -> Result<(), End> + Send + 'static,
+) -> Result<(), End> {
+    let (way, room) = (Way::of(session), room(session).await?);
+    let answer = move |told| {
+        if let Err(end) = understood(&way.agent, told).and_then(|answer| then(&way, answer)) {
+            way.outgoing.bye(end.code, &end.detail);
+        }
+        drop(room);
+    };
+    let (driver, gathered) = (&session.shared.driver, &mut session.gathered);
+    driver.gather(gathered, target, asked, answer).await.map_err(|error| end_of(&error))
+}
+
+/// Waits until few enough messages of this agent wait for the driver.
+async fn room(session: &mut Session) -> Result<OwnedSemaphorePermit, End> {
+    if let Ok(room) = session.room.clone().try_acquire_owned() {
+        return Ok(room);
+    }
+    session.send()?;
+    Ok(session.room.clone().acquire_owned().await.expect("nobody closes it"))
+}
+
 /// `None` where the core does not know what the message is about: for an agent, that is what does not exist.
-async fn ask(session: &Session, target: TargetName, asked: Asked) -> Result<Option<Answer>, End> {
-    match session.shared.driver.ask(target, asked).await {
+fn understood(agent: &AgentName, told: Result<Told, driver::Error>) -> Result<Option<Answer>, End> {
+    match told {
         Ok(told) => Ok(Some(told.answer)),
         Err(driver::Error::Refused(refusal)) => {
-            tracing::info!(agent = %session.speaker.agent, %refusal, "what an agent said was not taken");
+            tracing::info!(%agent, %refusal, "what an agent said was not taken");
             Ok(None)
         }
         Err(driver::Error::NotDeclared(_)) => Ok(None),
@@ -273,7 +372,7 @@ async fn ask(session: &Session, target: TargetName, asked: Asked) -> Result<Opti
     }
 }
 
-fn end_of(error: &driver::Error) -> End {
+pub(super) fn end_of(error: &driver::Error) -> End {
     tracing::warn!(%error, "an agent's message could not be answered");
     End::new(error.code(), error.code().title())
 }
@@ -283,10 +382,11 @@ fn no_answer_of_ours(answer: &Answer) -> End {
     End::new(Code::Internal, Code::Internal.title())
 }
 
-fn audit(session: &Session, what: &str, claim: Claim, why: &str) {
-    tracing::warn!(agent = %session.speaker.agent, what, attempt = %claim.attempt, why, "refused");
-    session.shared.driver.refused(
-        format!("agent {}", session.speaker.agent),
+fn audit(way: &Way, what: &str, claim: Claim, why: &str) {
+    let Claim { deployment, attempt, fence } = claim;
+    tracing::warn!(agent = %way.agent, what, %deployment, %attempt, %fence, why, "refused");
+    way.driver.refused(
+        format!("agent {}", way.agent),
         format!("{what} for attempt {} of {} under fence {}", claim.attempt, claim.deployment, claim.fence),
         why.to_owned(),
     );

@@ -4,9 +4,11 @@
 //! from it: here by the [`Speaker`](holdfast_coordinator_core::input::Speaker) that the core checks every claim
 //! against, and by the attempt's agent where outputs are stored.
 
+mod fetch;
 mod held;
 mod hello;
 mod message;
+mod own;
 mod session;
 mod upload;
 
@@ -19,6 +21,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::shared::Shared;
 use crate::auth::{CertifiedAgent, caller};
+use crate::sessions::{Answers, Outgoing};
 
 /// The service.
 #[derive(Clone)]
@@ -36,7 +39,8 @@ impl Agents {
 
 #[tonic::async_trait]
 impl AgentService for Agents {
-    type ConnectStream = ReceiverStream<Result<v1::ConnectResponse, Status>>;
+    type ConnectStream = Answers;
+    type FetchArchiveStream = ReceiverStream<Result<v1::FetchArchiveResponse, Status>>;
     type UploadLogStream = ReceiverStream<Result<v1::UploadLogResponse, Status>>;
 
     async fn connect(
@@ -45,17 +49,17 @@ impl AgentService for Agents {
     ) -> Result<Response<Self::ConnectStream>, Status> {
         let CertifiedAgent(name) = caller(&request)?;
         let fingerprint = request.extensions().get::<Peer>().and_then(|peer| peer.fingerprint.clone());
-        let (answers, stream) = mpsc::channel(1);
+        let (outgoing, answers) = Outgoing::new();
         let connection = session::Connection {
             shared: self.shared.clone(),
             agent: name,
             fingerprint: fingerprint.unwrap_or_default(),
             incoming: request.into_inner(),
-            answers,
+            outgoing,
         };
         // The answer's headers leave at once: a client may wait for them before it says its Hello.
         tokio::spawn(connection.run());
-        Ok(Response::new(ReceiverStream::new(stream)))
+        Ok(Response::new(answers))
     }
 
     async fn upload_log(
@@ -67,5 +71,13 @@ impl AgentService for Agents {
         let upload = upload::Upload::new(self.shared.clone(), name);
         tokio::spawn(upload.run(request.into_inner(), answers));
         Ok(Response::new(ReceiverStream::new(stream)))
+    }
+
+    async fn fetch_archive(
+        &self,
+        request: Request<v1::FetchArchiveRequest>,
+    ) -> Result<Response<Self::FetchArchiveStream>, Status> {
+        let CertifiedAgent(name) = caller(&request)?;
+        fetch::fetch(&self.shared, &name, request.into_inner()).await.map(Response::new)
     }
 }

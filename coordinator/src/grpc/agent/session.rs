@@ -1,25 +1,30 @@
 //! One session, from its Hello to its end.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use holdfast_common::code::Code;
 use holdfast_common::id::{AgentName, SessionId};
 use holdfast_coordinator_core::input::Speaker;
 use holdfast_proto::v1;
-use holdfast_proto::v1::connect_response::Message;
-use tokio::sync::mpsc;
+use tokio::sync::Semaphore;
 use tonic::{Status, Streaming};
 
 use super::hello::{self, Greeted};
 use super::message;
+use crate::driver;
 use crate::grpc::shared::Shared;
 use crate::sessions::Outgoing;
 
 /// Longest wait for the first message.
 const HELLO_WITHIN: Duration = Duration::from_secs(10);
 
-/// Longest time that an agent has to read what is still queued for it when its session is over.
-const DRAIN_WITHIN: Duration = Duration::from_secs(5);
+/// Messages of one agent that are given to the driver as one piece, at most.
+const TOGETHER: usize = 64;
+
+/// Messages of one agent that may wait for the driver at once. The agent's next one waits in its connection.
+const UNANSWERED: usize = 256;
 
 /// A stream that has not said its Hello.
 pub(super) struct Connection {
@@ -27,7 +32,7 @@ pub(super) struct Connection {
     pub(super) agent: AgentName,
     pub(super) fingerprint: String,
     pub(super) incoming: Streaming<v1::ConnectRequest>,
-    pub(super) answers: mpsc::Sender<Result<v1::ConnectResponse, Status>>,
+    pub(super) outgoing: Outgoing,
 }
 
 /// Why a session ends.
@@ -58,6 +63,10 @@ pub(super) struct Session {
     pub(super) id: SessionId,
     pub(super) outgoing: Outgoing,
     pub(super) signs: message::Signs,
+    /// What the agent said and the driver was not given yet.
+    pub(super) gathered: Vec<driver::Message>,
+    /// Bounds the messages that wait for the driver.
+    pub(super) room: Arc<Semaphore>,
 }
 
 impl Connection {
@@ -67,8 +76,7 @@ impl Connection {
             Ok(None) => {}
             Err(end) => {
                 tracing::info!(agent = %self.agent, code = %end.code, detail = %end.detail, "a session was refused");
-                let bye = v1::Bye { code: end.code.to_string(), detail: end.detail };
-                let _gone = self.answers.send(Ok(v1::ConnectResponse { message: Some(Message::Bye(bye)) })).await;
+                self.outgoing.bye(end.code, &end.detail);
             }
         }
     }
@@ -88,26 +96,29 @@ impl Connection {
     }
 
     async fn serve(self, hello: holdfast_proto::convert::Hello) {
-        let Connection { shared, agent, fingerprint, mut incoming, answers } = self;
-        let Greeted { attached, speaker } = match hello::greet(&shared, &agent, &fingerprint, &hello) {
+        let Connection { shared, agent, fingerprint, mut incoming, outgoing } = self;
+        let Greeted { session, speaker } = match hello::greet(&shared, &agent, &fingerprint, &outgoing, &hello) {
             Ok(greeted) => greeted,
             Err(end) => {
                 tracing::error!(%agent, detail = %end.detail, "could not greet an agent");
                 return;
             }
         };
-        tracing::info!(%agent, session = %attached.session, "an agent is in contact");
-        let mut pump = tokio::spawn(pump(attached.messages, answers.clone()));
+        tracing::info!(%agent, %session, "an agent is in contact");
         let mut session = Session {
             shared: shared.clone(),
             speaker: speaker.clone(),
-            id: attached.session,
-            outgoing: attached.outgoing,
+            id: session,
+            outgoing,
             signs: message::Signs::default(),
+            gathered: Vec::new(),
+            room: Arc::new(Semaphore::new(UNANSWERED)),
         };
-        hello::settle(&session, &fingerprint, &hello).await;
-        if let Some(end) = session.listen(&mut incoming, &answers).await {
-            tracing::info!(%agent, code = %end.code, detail = %end.detail, "a session ends");
+        hello::settle(&mut session, &fingerprint, &hello).await;
+        let end = session.listen(&mut incoming).await;
+        // What was said before the end counts.
+        if let Some(end) = end.or(session.send().err()) {
+            tracing::info!(%agent, session = %session.id, code = %end.code, detail = %end.detail, "a session ends");
             session.outgoing.bye(end.code, &end.detail);
         }
         let was_current = shared.directory.detach(&agent, session.id, shared.now());
@@ -116,27 +127,34 @@ impl Connection {
             tracing::info!(%agent, "an agent is out of contact");
             shared.driver.agents_changed();
         }
-        if tokio::time::timeout(DRAIN_WITHIN, &mut pump).await.is_err() {
-            pump.abort();
-        }
     }
 }
 
 impl Session {
+    /// Gives the driver what was gathered.
+    pub(super) fn send(&mut self) -> Result<(), End> {
+        self.shared.driver.send(&mut self.gathered).map_err(|error| message::end_of(&error))
+    }
+
     /// Until either side ends it. What is answered is why, where the agent is to be told.
-    async fn listen(
-        &mut self,
-        incoming: &mut Streaming<v1::ConnectRequest>,
-        answers: &mpsc::Sender<Result<v1::ConnectResponse, Status>>,
-    ) -> Option<End> {
+    async fn listen(&mut self, incoming: &mut Streaming<v1::ConnectRequest>) -> Option<End> {
         let stop = self.shared.stop.clone();
         let outgoing = self.outgoing.clone();
         loop {
-            let message = tokio::select! {
-                () = stop.cancelled() => return Some(stopping()),
-                () = outgoing.over() => return None,
-                () = answers.closed() => return None,
-                message = incoming.message() => message,
+            // What came together is decided together.
+            let more = if self.gathered.len() < TOGETHER { incoming.message().now_or_never() } else { None };
+            let message = match more {
+                Some(message) => message,
+                None => {
+                    if let Err(end) = self.send() {
+                        return Some(end);
+                    }
+                    tokio::select! {
+                        () = stop.cancelled() => return Some(stopping()),
+                        () = outgoing.over() => return None,
+                        message = incoming.message() => message,
+                    }
+                }
             };
             match message {
                 Ok(Some(message)) => match message::take(self, message).await {
@@ -147,17 +165,6 @@ impl Session {
                 Ok(None) => return None,
                 Err(status) => return lost_or_unreadable(&status),
             }
-        }
-    }
-}
-
-async fn pump(
-    mut messages: mpsc::Receiver<v1::ConnectResponse>,
-    answers: mpsc::Sender<Result<v1::ConnectResponse, Status>>,
-) {
-    while let Some(message) = messages.recv().await {
-        if answers.send(Ok(message)).await.is_err() {
-            return;
         }
     }
 }

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use holdfast_common::claim::Claim;
 use holdfast_common::code::Code;
 use holdfast_common::id::{AgentName, StepName};
-use holdfast_common::problem::Problem;
 use holdfast_coordinator_core::input::Speaker;
 use holdfast_proto::convert::{Invalid, claim_from_wire, claim_to_wire, parsed};
 use holdfast_proto::v1;
@@ -13,13 +12,17 @@ use tokio::sync::mpsc;
 use tonic::{Status, Streaming};
 
 use super::message::Signs;
+use super::own;
 use crate::driver::Asked;
 use crate::grpc::shared::Shared;
-use crate::grpc::{refused, status};
-use crate::logs::{Channel, Chunk, Stream};
+use crate::grpc::status;
+use crate::logs::{Channel, Chunk, HostEnd, Stream};
 
 /// Pairs of claim and step that a stream remembers to be its agent's own.
 const MAX_CHECKED: usize = 1024;
+
+/// Bytes that no output has. Sums of such sizes never overflow.
+const LARGEST: u64 = 1 << 60;
 
 pub(super) struct Upload {
     shared: Shared,
@@ -63,8 +66,8 @@ impl Upload {
         self.check(claim, &stream.step).await?;
         self.sign_of_life(claim).await;
         let logs = self.shared.logs.clone();
-        let kept = stream.clone();
-        let next_offset = tokio::task::spawn_blocking(move || logs.append(&kept, &chunk))
+        let (kept, now) = (stream.clone(), self.shared.now());
+        let taken = tokio::task::spawn_blocking(move || logs.take(claim.deployment, &kept, &chunk, now))
             .await
             .map_err(|error| failed(&error))?
             .map_err(|error| failed(&error))?;
@@ -72,33 +75,26 @@ impl Upload {
             claim: Some(claim_to_wire(claim)),
             step: stream.step.to_string(),
             stream: channel_to_wire(stream.channel) as i32,
-            next_offset,
+            next_offset: taken.next,
+            stored: taken.stored,
+            limit_reached: taken.limit_reached,
+            full: taken.full,
         })
     }
 
-    /// Only the agent that the attempt was leased to may speak of it, under its fence, of a step that it has. Everything
-    /// else gets the answer of what does not exist.
+    /// Only the agent that the attempt was leased to may speak of it, under its fence, of a step that it has. What was found
+    /// to be so is remembered.
     async fn check(&mut self, claim: Claim, step: &StepName) -> Result<(), Status> {
         let key = (claim, step.clone());
         if self.own.contains(&key) {
             return Ok(());
         }
-        let (agent, step) = (self.agent.clone(), step.clone());
-        let is_own = self.shared.reader.run(move |reader| {
-            let Some(row) = reader.deployment(claim.deployment)? else { return Ok(false) };
-            let attempt = row.record.attempts.iter().find(|attempt| attempt.id == claim.attempt);
-            let leased = attempt.is_some_and(|attempt| attempt.agent == agent && attempt.fence == claim.fence);
-            Ok(leased && row.record.spec.steps.iter().any(|spec| spec.name == step))
-        });
-        if is_own.await.map_err(|error| refused::by_store(&error))? {
-            if self.own.len() >= MAX_CHECKED {
-                self.own.clear();
-            }
-            self.own.insert(key);
-            return Ok(());
+        own::step(&self.shared, &self.agent, claim, step, "output").await?;
+        if self.own.len() >= MAX_CHECKED {
+            self.own.clear();
         }
-        self.audit(claim);
-        Err(status::of(&Problem::new(Code::DeploymentNotFound, "no such attempt").so("nothing was stored")))
+        self.own.insert(key);
+        Ok(())
     }
 
     async fn sign_of_life(&mut self, claim: Claim) {
@@ -112,15 +108,6 @@ impl Upload {
             tracing::debug!(agent = %self.agent, %error, "a sign of life was not taken");
         }
     }
-
-    fn audit(&self, claim: Claim) {
-        tracing::warn!(agent = %self.agent, attempt = %claim.attempt, "an output of an attempt that is not the agent's");
-        self.shared.driver.refused(
-            format!("agent {}", self.agent),
-            format!("output of attempt {} of {} under fence {}", claim.attempt, claim.deployment, claim.fence),
-            "no such attempt of this agent".to_owned(),
-        );
-    }
 }
 
 fn read(request: v1::UploadLogRequest) -> Result<(Claim, Stream, Chunk), Invalid> {
@@ -133,10 +120,14 @@ fn read(request: v1::UploadLogRequest) -> Result<(Claim, Stream, Chunk), Invalid
             return Err(Invalid::Enum { field: "stream", kind: "LogStream", number: request.stream });
         }
     };
-    if i64::try_from(request.offset).is_err() {
-        return Err(Invalid::Range { field: "offset", problem: "larger than any output" });
+    let sizes = [("offset", request.offset), ("kept", request.kept), ("lost", request.lost), ("cut", request.cut)];
+    for (field, size) in sizes {
+        if size > LARGEST {
+            return Err(Invalid::Range { field, problem: "larger than any output" });
+        }
     }
-    let chunk = Chunk { offset: request.offset, data: request.data, cut: request.cut, last: request.last };
+    let end = request.last.then_some(HostEnd { cut: request.cut, lost: request.lost, unknown: request.end_unknown });
+    let chunk = Chunk { offset: request.offset, data: request.data, kept: request.kept, end };
     Ok((claim, Stream { attempt: claim.attempt, step, channel }, chunk))
 }
 

@@ -112,6 +112,12 @@ pub(super) async fn shown(shared: &Shared, row: DeploymentRow) -> v1::Deployment
     view::deployment::whole(&row.target, record, sequence, &|agent| shared.silence(agent))
 }
 
+/// The deployment as it stands in that state of its target, if it is current or waits there.
+pub(super) fn shown_in(shared: &Shared, state: &TargetState, id: DeploymentId) -> Option<v1::Deployment> {
+    let record = live(Some(state), id)?;
+    Some(view::deployment::whole(&state.spec.name, record, state.sequence, &|agent| shared.silence(agent)))
+}
+
 /// By its identity, after something was recorded about it.
 pub(super) async fn shown_by_id(shared: &Shared, id: DeploymentId) -> Result<v1::Deployment, Status> {
     Ok(shown(shared, deployment(shared, &id.to_string(), Naming::Whole).await?).await)

@@ -39,11 +39,11 @@ pub(super) async fn fence_off(
 ) -> Result<v1::FenceOffDeploymentResponse, Status> {
     let Call { shared, by, asked } = call;
     let wait = wait(asked.wait)?;
-    find::reason(&asked.reason)?;
+    let reason = find::reason(&asked.reason)?;
     let row = find::deployment(shared, &asked.deployment, Naming::Whole).await?;
     find::confirmed(&row.target, &asked.confirm)?;
     let id = row.record.id;
-    let inquiry = open(shared, &row.target, Asked::FenceOff { deployment: id, by: by.name }).await?;
+    let inquiry = open(shared, &row.target, Asked::FenceOff { deployment: id, by: by.name, reason }).await?;
     let answer = answer_to(shared, id, inquiry, wait).await?;
     Ok(v1::FenceOffDeploymentResponse {
         inquiry: inquiry.to_string(),

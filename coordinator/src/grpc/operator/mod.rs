@@ -4,16 +4,19 @@
 //! result by [`crate::grpc::view`]. Nothing is decided here.
 
 mod agents;
+mod archives;
 mod attest;
 mod cancel;
 mod decide;
 mod deployments;
 mod evidence;
 mod find;
+mod hold;
 mod inquire;
 mod inspect_target;
 mod logs;
 mod page;
+mod plan;
 mod reconciliation;
 mod submit;
 mod targets;
@@ -65,6 +68,7 @@ macro_rules! answered_by {
         impl OperatorService for Operators {
             type WatchEventsStream = ReceiverStream<Result<v1::WatchEventsResponse, Status>>;
             type ReadLogsStream = ReceiverStream<Result<v1::ReadLogsResponse, Status>>;
+            type UploadArchiveStream = ReceiverStream<Result<v1::UploadArchiveResponse, Status>>;
 
             $(async fn $method(&self, request: Request<v1::$request>) -> Result<Response<v1::$response>, Status> {
                 $handler(self.call(request)?).await.map(Response::new)
@@ -82,6 +86,13 @@ macro_rules! answered_by {
                 request: Request<v1::ReadLogsRequest>,
             ) -> Result<Response<Self::ReadLogsStream>, Status> {
                 logs::read(self.call(request)?).await.map(Response::new)
+            }
+
+            async fn upload_archive(
+                &self,
+                request: Request<tonic::Streaming<v1::UploadArchiveRequest>>,
+            ) -> Result<Response<Self::UploadArchiveStream>, Status> {
+                Ok(Response::new(archives::upload(&self.shared, request.into_inner())))
             }
         }
     };
@@ -104,4 +115,7 @@ answered_by! {
     attest: AttestRequest => AttestResponse by attest::attest;
     decide: DecideRequest => DecideResponse by decide::decide;
     list_agents: ListAgentsRequest => ListAgentsResponse by agents::list;
+    hold_target: HoldTargetRequest => HoldTargetResponse by hold::place;
+    unhold_target: UnholdTargetRequest => UnholdTargetResponse by hold::take_away;
+    plan: PlanRequest => PlanResponse by plan::plan;
 }

@@ -6,12 +6,13 @@ use holdfast_common::code::Code;
 use holdfast_common::file::DeploymentFile;
 use holdfast_common::id::{DeploymentId, RequestId, TargetName};
 use holdfast_common::problem::Problem;
+use holdfast_common::spec::TargetSpec;
 use holdfast_proto::convert::{parsed, parsed_or_none};
 use holdfast_proto::v1;
 use sha2::{Digest, Sha256};
 use tonic::Status;
 
-use super::{Call, find};
+use super::{Call, archives, find};
 use crate::driver::Asked;
 use crate::grpc::shared::Shared;
 use crate::grpc::{refused, status};
@@ -24,12 +25,14 @@ pub(super) async fn submit(call: Call<'_, v1::SubmitRequest>) -> Result<v1::Subm
     let file = DeploymentFile::parse(&asked.file).map_err(|errors| status::bad_file(&errors, "FILE"))?;
     let target = instead.as_ref().or(file.target()).cloned().ok_or_else(|| status::of(&no_target()))?;
     let digest = content(&asked.file, &inputs, &target);
-    if let Some(id) = recorded(shared, request, digest).await? {
+    let (id, declared) = look_up(shared, request, digest, &target).await?;
+    if let Some(id) = id {
         return Ok(v1::SubmitResponse { deployment: Some(find::shown_by_id(shared, id).await?), existed: true });
     }
-    let state = find::target(shared, target.as_str()).await?;
+    let declared = declared.ok_or_else(|| status::of(&refused::no_such_target(target.as_str())))?;
     let spec =
-        file.resolve(&inputs, instead.as_ref(), &state.spec).map_err(|errors| status::bad_file(&errors, "FILE"))?;
+        file.resolve(&inputs, instead.as_ref(), &declared).map_err(|errors| status::bad_file(&errors, "FILE"))?;
+    archives::present(shared, &spec.steps).await?;
     let asked = Asked::Submit { request, digest, spec, by: by.name, no_queue: asked.no_queue };
     let told = match shared.driver.ask(target.clone(), asked).await {
         Ok(told) => told,
@@ -39,17 +42,30 @@ pub(super) async fn submit(call: Call<'_, v1::SubmitRequest>) -> Result<v1::Subm
         tracing::error!(%request, "a submission was taken and has no deployment");
         return Err(status::plain(Code::Internal, Code::Internal.title()));
     };
-    Ok(v1::SubmitResponse { deployment: Some(find::shown_by_id(shared, id).await?), existed: told.existed })
+    let shown = match told.after.as_deref().and_then(|state| find::shown_in(shared, state, id)) {
+        Some(shown) => shown,
+        None => find::shown_by_id(shared, id).await?,
+    };
+    Ok(v1::SubmitResponse { deployment: Some(shown), existed: told.existed })
 }
 
-/// The deployment that the same request was recorded as. What it was resolved against may have changed since.
-async fn recorded(shared: &Shared, request: RequestId, digest: [u8; 32]) -> Result<Option<DeploymentId>, Status> {
-    let read = shared.reader.run(move |reader| reader.submission(request)).await;
-    let found = read.map_err(|error| refused::by_store(&error))?;
-    Ok(found.filter(|found| found.content.0 == digest).map(|found| found.deployment))
+/// The deployment that the same request was recorded as, for what it was resolved against may have changed since; and the
+/// target as it is declared, in one read.
+async fn look_up(
+    shared: &Shared,
+    request: RequestId,
+    digest: [u8; 32],
+    target: &TargetName,
+) -> Result<(Option<DeploymentId>, Option<TargetSpec>), Status> {
+    let target = target.clone();
+    let read = shared.reader.run(move |reader| {
+        let known = reader.submission(request)?.filter(|known| known.content.0 == digest);
+        Ok((known.map(|known| known.deployment), reader.target(&target)?.map(|row| row.spec)))
+    });
+    read.await.map_err(|error| refused::by_store(&error))
 }
 
-fn no_target() -> Problem {
+pub(super) fn no_target() -> Problem {
     Problem::new(Code::MissingKey, "the file names no target")
         .so("nothing was recorded")
         .next("add `target = \"NAME\"` to the file, or use --target NAME")

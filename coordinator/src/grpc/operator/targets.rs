@@ -38,6 +38,7 @@ pub(super) async fn list(call: Call<'_, v1::ListTargetsRequest>) -> Result<v1::L
     Ok(v1::ListTargetsResponse { targets, next_page_token })
 }
 
-async fn shown(shared: &crate::grpc::shared::Shared, name: TargetName) -> Result<v1::Target, Status> {
+/// The target as it stands after something was recorded.
+pub(super) async fn shown(shared: &crate::grpc::shared::Shared, name: TargetName) -> Result<v1::Target, Status> {
     Ok(view::target::target(&*find::target(shared, name.as_str()).await?))
 }

@@ -1,12 +1,13 @@
 //! A deployment's events, from any one on, and then as they are committed.
 //!
-//! The hint that something was committed is only a hint: what is sent is read from the store, after the last event that
-//! was sent. So none is lost and none comes twice, however slowly the client reads.
+//! What was committed before is read from the store; what comes after that is heard from the driver, which tells it after
+//! its commit. Each event has its place, and only those after the last one go on: so none is lost and none comes twice. A
+//! client that reads too slowly to listen is served from the store again.
 
 use holdfast_common::id::DeploymentId;
 use holdfast_coordinator_core::state::DeploymentState;
 use holdfast_proto::v1;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
@@ -24,11 +25,15 @@ pub(super) async fn events(
     call: Call<'_, v1::WatchEventsRequest>,
 ) -> Result<ReceiverStream<Result<v1::WatchEventsResponse, Status>>, Status> {
     let Call { shared, asked, .. } = call;
-    let row = find::deployment(shared, &asked.deployment, Naming::Prefix).await?;
+    let live = asked.deployment.parse().ok().filter(|id| shared.driver.is_live(*id));
+    let deployment = match live {
+        Some(id) => id,
+        None => find::deployment(shared, &asked.deployment, Naming::Prefix).await?.record.id,
+    };
     let (sender, stream) = mpsc::channel(16);
     let watch = Watch {
         shared: shared.clone(),
-        deployment: row.record.id,
+        deployment,
         from: asked.from_sequence,
         follow: asked.follow,
         after: GlobalOrder(0),
@@ -51,11 +56,10 @@ struct Watch {
 
 impl Watch {
     async fn run(mut self, sender: Sender<v1::WatchEventsResponse>) {
-        let mut committed = self.shared.driver.committed();
         let stop = self.shared.stop.clone();
         loop {
-            // Marked as seen before the read: what is committed during it wakes the next round.
-            committed.borrow_and_update();
+            // Listened to before the read: what is committed during it is heard.
+            let mut news = self.shared.driver.news_of(self.deployment);
             match self.catch_up(&sender).await {
                 Ok(Sent::All) if self.follow => {}
                 Ok(Sent::All | Sent::NobodyListens) => return,
@@ -64,16 +68,22 @@ impl Watch {
                     return;
                 }
             }
-            tokio::select! {
-                () = stop.cancelled() => {
-                    let _gone = sender.send(Err(stopping())).await;
+            loop {
+                let event = tokio::select! {
+                    () = stop.cancelled() => {
+                        let _gone = sender.send(Err(stopping())).await;
+                        return;
+                    }
+                    () = sender.closed() => return,
+                    event = news.next() => event,
+                };
+                let Some(event) = event else { break };
+                if event.order > self.after
+                    && let Some(shown) = self.advance(&event)
+                    && sender.send(Ok(v1::WatchEventsResponse { event: Some(shown) })).await.is_err()
+                {
                     return;
                 }
-                () = sender.closed() => return,
-                more = changed(&mut committed) => if !more {
-                    let _gone = sender.send(Err(stopping())).await;
-                    return;
-                },
             }
         }
     }
@@ -84,15 +94,15 @@ impl Watch {
                 EventFilter { after: self.after, target: None, deployment: Some(self.deployment), limit: BATCH };
             let read = self.shared.reader.run(move |reader| reader.events(&filter)).await;
             let events = read.map_err(|error| refused::by_store(&error))?;
-            if events.is_empty() {
-                return Ok(Sent::All);
-            }
             for event in &events {
                 if let Some(shown) = self.advance(event)
                     && sender.send(Ok(v1::WatchEventsResponse { event: Some(shown) })).await.is_err()
                 {
                     return Ok(Sent::NobodyListens);
                 }
+            }
+            if events.len() < BATCH as usize {
+                return Ok(Sent::All);
             }
         }
     }
@@ -109,11 +119,6 @@ impl Watch {
 enum Sent {
     All,
     NobodyListens,
-}
-
-/// Whether there may be more; false once the driver is gone.
-async fn changed(committed: &mut watch::Receiver<u64>) -> bool {
-    committed.changed().await.is_ok()
 }
 
 fn stopping() -> Status {

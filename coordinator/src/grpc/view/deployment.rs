@@ -2,7 +2,7 @@
 
 use holdfast_common::id::{AgentName, DeploymentLabel, TargetName};
 use holdfast_common::outcome::StepEnd;
-use holdfast_common::spec::StepSpec;
+use holdfast_common::spec::{OrderKey, StepSpec};
 use holdfast_common::time::Millis;
 use holdfast_coordinator_core::state::{
     Attempt, AttemptState, CancelCause, Cancellation, DecisionRecord, Deployment, EventSequence, StepRun, StepState,
@@ -64,6 +64,7 @@ pub fn whole(
         evidence_count: deployment.evidence.len() as u64,
         decisions: deployment.decisions.iter().map(decision).collect(),
         event_sequence: sequence.0,
+        order: deployment.spec.order.map(OrderKey::number),
     }
 }
 
@@ -83,6 +84,7 @@ fn attempt_view(deployment: &Deployment, attempt: &Attempt, silence: Silence<'_>
         steps: attempt.steps.iter().map(|run| step(spec_of(deployment, run), run)).collect(),
         silent_for: silent.map(duration_to_wire),
         lease_ttl: lease.map(|lease| duration_to_wire(lease.ttl)),
+        readmits: text(attempt.readmits.as_ref()),
     }
 }
 
@@ -164,6 +166,7 @@ fn decision(record: &DecisionRecord) -> v1::DecisionRecord {
         evidence_sequence: record.shown.0,
         evidence_ids: record.evidence.iter().map(ToString::to_string).collect(),
         attested: record.attested,
+        trusted: record.trusted,
     }
 }
 

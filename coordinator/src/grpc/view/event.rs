@@ -49,7 +49,10 @@ pub fn state_after(before: Option<DeploymentState>, event: &Event) -> Option<Dep
         | Event::CancelRecorded { .. }
         | Event::CancelAfterEnd { .. }
         | Event::DeadlinePassed { .. }
+        | Event::PolicyScheduled { .. }
         | Event::Decided { .. }
-        | Event::RevisionRecorded { .. } => before,
+        | Event::RevisionRecorded { .. }
+        | Event::HoldPlaced { .. }
+        | Event::HoldEnded { .. } => before,
     }
 }

@@ -100,6 +100,43 @@ fn next(problem: Problem, who: &str, state: DeploymentState) -> Problem {
     }
 }
 
+/// Why the target can't be declared otherwise now, and what helps; `None` if nobody holds it or waits for it.
+#[must_use]
+pub fn in_use(state: &TargetState) -> Option<Problem> {
+    let target = &state.spec.name;
+    let first = state.current.as_ref().or(state.queue.front())?;
+    let who = label(target, first).to_string();
+    let verb = if state.current.is_some() { "holds" } else { "waits for" };
+    let title = format!("{who} {verb} {target}: its resources and agents can't change under a deployment");
+    let problem = Problem::new(Code::TargetInUse, title)
+        .known(format!("{who} is {}: {}", state_word(first.state), because(first)))
+        .so(format!("the declaration of {target} stays as it is, until nothing holds it and nothing waits for it"))
+        .with("target", target.as_str())
+        .with("deployment", &who)
+        .with("state", state_word(first.state));
+    let begun = first.live().is_some() || first.ever_permitted();
+    let problem = match first.state {
+        DeploymentState::Uncertain => problem.next(format!("holdfast reconcile show {who}")),
+        DeploymentState::Queued if !begun => {
+            problem.next(format!("holdfast cancel {who} --reason TEXT, which ends it at once: nothing of it has begun"))
+        }
+        DeploymentState::Held => problem.next(format!("holdfast reconcile show {who}")),
+        DeploymentState::Queued
+        | DeploymentState::Active
+        | DeploymentState::Succeeded
+        | DeploymentState::Failed
+        | DeploymentState::Cancelled => problem.next(format!("holdfast wait {who} --for terminal")),
+    };
+    let more = state.queue.iter().filter(|waiting| waiting.id != first.id).count();
+    Some(if more == 0 {
+        problem
+    } else {
+        problem
+            .known(format!("{more} more wait"))
+            .next(format!("holdfast list {target} --state queued, for those that wait behind it"))
+    })
+}
+
 /// Whether anything of the holder is worth the caller's attention before it waits.
 #[must_use]
 pub fn needs_somebody(holder: &Deployment) -> bool {

@@ -6,6 +6,8 @@ pub mod enums;
 pub mod event;
 pub mod evidence;
 pub mod held;
+pub mod hold;
+pub mod plan;
 pub mod sentence;
 pub mod target;
 

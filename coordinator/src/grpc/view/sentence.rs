@@ -6,12 +6,12 @@ use holdfast_common::report::{Report, ReportBody};
 use holdfast_common::text::{bounded, one_line};
 use holdfast_coordinator_core::Event;
 use holdfast_coordinator_core::state::{
-    Attempt, AttemptState, CancelCause, Deployment, DeploymentState, Evidence, EvidenceBody, InquiryKind,
+    Attempt, AttemptState, CancelCause, Deployment, DeploymentState, Evidence, EvidenceBody, HoldEnd, InquiryKind,
     ResourceKnowledge, StepRun, Waiting,
 };
 
 use super::enums::{attempt_word, decline_words, filed_words, state_word};
-use super::instant;
+use super::{hold, instant};
 
 const MAX_QUOTE_BYTES: usize = 300;
 
@@ -95,6 +95,8 @@ pub fn open_step(deployment: &Deployment) -> Option<(&Attempt, &StepRun)> {
 pub fn waiting(why: &Waiting) -> String {
     match why {
         Waiting::Reservation { holder } => format!("{holder} holds the target"),
+        Waiting::Turn { after } => format!("{after} is before it in the queue"),
+        Waiting::Hold { by, why, until } => hold::words(by, why, *until),
         Waiting::NoEligibleAgent { agents } if agents.is_empty() => {
             "no agent has the labels that the target asks for".to_owned()
         }
@@ -120,6 +122,9 @@ pub fn event(event: &Event) -> String {
         Event::Submitted { number, by, spec, .. } => format!("{by} submitted {}#{number}", spec.target),
         Event::Reserved { .. } => "the target is held for this deployment".to_owned(),
         Event::Waits { why, .. } => format!("waits: {}", waiting(why)),
+        Event::LeaseGranted { number, agent, fence, ttl, readmits: Some(_), .. } => {
+            format!("attempt {number} of {agent} goes on with the running process under fence {fence} for {ttl}")
+        }
         Event::LeaseGranted { number, agent, fence, ttl, carried, .. } => {
             let carried = match carried.as_slice() {
                 [] => String::new(),
@@ -141,10 +146,11 @@ pub fn event(event: &Event) -> String {
         Event::EvidenceFiled { evidence, .. } => {
             format!("filed as evidence {}: {}", evidence.sequence.0, evidence_words(evidence))
         }
-        Event::InquiryOpened { inquiry, by, .. } => match inquiry.kind {
+        Event::InquiryOpened { inquiry, by, reason, .. } => match inquiry.kind {
             InquiryKind::Inspect => format!("{by} asks {} to inspect {}", inquiry.agent, inquiry.resource),
             InquiryKind::FenceOff { fence } => {
-                format!("{by} asks {} to raise the fence of {} to {fence}", inquiry.agent, inquiry.resource)
+                let what = format!("{by} asks {} to raise the fence of {} to {fence}", inquiry.agent, inquiry.resource);
+                format!("{what}{}", and(reason))
             }
         },
         Event::CancelRecorded { cause, reason, .. } => match cause {
@@ -158,8 +164,13 @@ pub fn event(event: &Event) -> String {
         }
         Event::DeadlinePassed { step, .. } => format!("step {step} is over its deadline and was not seen to end"),
         Event::DeploymentMoved { state, because, .. } => format!("now {}{}", state_word(*state), and(because)),
+        Event::PolicyScheduled { .. } => "the policy looks again at another time than it was to".to_owned(),
         Event::Decided { record, .. } => {
-            let ground = if record.attested { ", on an attestation" } else { "" };
+            let ground = match (record.attested, record.trusted) {
+                (true, _) => ", on an attestation",
+                (false, true) => ", on its agent's own report",
+                (false, false) => "",
+            };
             format!("{} decided {}{ground}{}", record.by, decision_word(record.kind), and(&record.reason))
         }
         Event::DeploymentEnded { state, ended, .. } => format!("{}{}", state_word(*state), and(&ended.because)),
@@ -171,6 +182,9 @@ pub fn event(event: &Event) -> String {
             }
             ResourceKnowledge::Unknown { .. } => format!("the revision of {resource} is unknown"),
         },
+        Event::HoldPlaced { hold } => hold::sentence(hold),
+        Event::HoldEnded { how: HoldEnd::Operator { name } } => format!("{name} has taken the hold of the target away"),
+        Event::HoldEnded { how: HoldEnd::Time } => "the time of the target's hold has passed".to_owned(),
     }
 }
 

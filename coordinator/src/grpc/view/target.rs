@@ -1,14 +1,15 @@
 //! A target: who holds it, since when, why, and who waits.
 
-use holdfast_common::spec::ResourceSpec;
-use holdfast_coordinator_core::state::{Deployment, DeploymentState, ResourceKnowledge, Waiting};
+use holdfast_common::id::TargetName;
+use holdfast_common::spec::{QueueKind, ResourceSpec};
+use holdfast_coordinator_core::state::{Deployment, DeploymentState, ResourceKnowledge, RevisionSource, Waiting};
 use holdfast_coordinator_core::{TargetState, open_decisions};
 use holdfast_proto::convert::{resource_to_wire, wall_to_wire};
 use holdfast_proto::v1;
 
 use super::deployment::{label, summary};
 use super::sentence::because;
-use super::{fence_number, fence_text, text};
+use super::{fence_number, fence_text, hold, text};
 
 /// The target as it stands.
 #[must_use]
@@ -27,10 +28,19 @@ pub fn target(state: &TargetState) -> v1::Target {
         held_because: holder.map(because).unwrap_or_default(),
         waiting: state.queue.iter().map(|waiting| summary(name, waiting)).collect(),
         who_can_act: holder.or(state.queue.front()).map(|first| who_can_act(state, first)).unwrap_or_default(),
+        hold: state.hold.as_ref().map(hold::hold),
+        queue: queue(state.spec.queue).to_owned(),
     }
 }
 
-fn policy(state: &TargetState) -> String {
+fn queue(kind: QueueKind) -> &'static str {
+    match kind {
+        QueueKind::Fifo => "fifo",
+        QueueKind::Latest => "latest",
+    }
+}
+
+pub(super) fn policy(state: &TargetState) -> String {
     let json = serde_json::to_value(state.spec.policy).expect("plain data serializes");
     json.as_str().unwrap_or_default().to_owned()
 }
@@ -40,19 +50,41 @@ fn resource_status(state: &TargetState, resource: &ResourceSpec) -> v1::Resource
         holdfast_common::spec::Reach::Host => text(state.home.as_ref()),
         holdfast_common::spec::Reach::Shared => String::new(),
     };
-    let (knowledge, revision, recorded_at) = match state.resources.get(&resource.name) {
-        None | Some(ResourceKnowledge::Never) => (v1::RevisionKnowledge::Never, String::new(), None),
-        Some(ResourceKnowledge::Revision { revision, at }) => {
-            (v1::RevisionKnowledge::Recorded, text(revision.as_ref()), Some(wall_to_wire(*at)))
-        }
-        Some(ResourceKnowledge::Unknown { .. }) => (v1::RevisionKnowledge::Unknown, String::new(), None),
-    };
+    let (knowledge, revision, recorded_at, source) = knowledge(&state.spec.name, state.resources.get(&resource.name));
     v1::ResourceStatus {
         resource: Some(resource_to_wire(resource)),
         knowledge: knowledge as i32,
         revision,
         recorded_at,
         home,
+        source,
+    }
+}
+
+/// What is known of a resource, its revision, when it was recorded, and from whose word.
+pub(super) fn knowledge(
+    target: &TargetName,
+    known: Option<&ResourceKnowledge>,
+) -> (v1::RevisionKnowledge, String, Option<prost_types::Timestamp>, String) {
+    match known {
+        None | Some(ResourceKnowledge::Never) => (v1::RevisionKnowledge::Never, String::new(), None, String::new()),
+        Some(ResourceKnowledge::Revision { revision, at, source }) => {
+            let source = source.as_ref().map(|source| source_words(target, source)).unwrap_or_default();
+            (v1::RevisionKnowledge::Recorded, text(revision.as_ref()), Some(wall_to_wire(*at)), source)
+        }
+        Some(ResourceKnowledge::Unknown { .. }) => (v1::RevisionKnowledge::Unknown, String::new(), None, String::new()),
+    }
+}
+
+fn source_words(target: &TargetName, source: &RevisionSource) -> String {
+    match source {
+        RevisionSource::Deployment { number, decided: true, .. } => format!("as decided of {target}#{number}"),
+        RevisionSource::Deployment { number, agent: Some(agent), decided: false } => {
+            format!("as {target}#{number} left it on {agent}")
+        }
+        RevisionSource::Deployment { number, agent: None, decided: false } => format!("as {target}#{number} left it"),
+        RevisionSource::Read { agent } => format!("read by {agent}"),
+        RevisionSource::Attested { by } => format!("attested by {by}"),
     }
 }
 
@@ -73,7 +105,13 @@ pub fn who_can_act(state: &TargetState, deployment: &Deployment) -> String {
             Some(Waiting::UnreadRevision { .. }) => {
                 format!("an operator who may inspect: holdfast target inspect {}", state.spec.name)
             }
-            Some(Waiting::Reservation { .. } | Waiting::Backoff { .. } | Waiting::Assignment) | None => String::new(),
+            Some(Waiting::Hold { by, .. }) => {
+                format!("{by}, or an operator who may: holdfast target unhold {}", state.spec.name)
+            }
+            Some(
+                Waiting::Reservation { .. } | Waiting::Turn { .. } | Waiting::Backoff { .. } | Waiting::Assignment,
+            )
+            | None => String::new(),
         },
         DeploymentState::Succeeded | DeploymentState::Failed | DeploymentState::Cancelled => String::new(),
     }

@@ -7,13 +7,14 @@ use holdfast_common::id::{
 use holdfast_common::outcome::StepEnd;
 use holdfast_common::recovery::Policy;
 use holdfast_common::spec::{
-    DeploymentSpec, PlanDigest, Reach, ResourceAdapter, ResourceSpec, RetryClass, RetrySpec, StepBody, StepEffect,
-    StepSpec, TargetSpec,
+    DeploymentSpec, PlanDigest, QueueKind, Reach, ResourceAdapter, ResourceSpec, RetryClass, RetrySpec, StepBody,
+    StepEffect, StepSpec, TargetSpec,
 };
 use holdfast_common::time::Millis;
 use holdfast_coordinator_core::TargetState;
 use holdfast_coordinator_core::state::{
-    Attempt, AttemptState, Deployment, DeploymentState, EventSequence, Seen, StepRun, StepState,
+    Attempt, AttemptState, Deployment, DeploymentState, EventSequence, HoldUntil, OperatorHold, ResourceKnowledge,
+    RevisionSource, Seen, StepRun, StepState,
 };
 use uuid::Uuid;
 
@@ -41,6 +42,8 @@ fn spec() -> DeploymentSpec {
         steps: vec![step],
         cancel_grace: Millis(10_000),
         retry: RetrySpec { max_attempts: 3, backoff_initial: Millis(1), backoff_max: Millis(2) },
+        policy: None,
+        order: None,
     }
 }
 
@@ -68,12 +71,15 @@ fn uncertain() -> TargetState {
         state: AttemptState::Uncertain,
         lease: None,
         offered_at: wall("2026-11-29T14:20:00Z"),
+        readmits: None,
         steps: vec![run],
     };
     let target = TargetSpec {
         name: TargetName::new("shop@prod").unwrap(),
         agents: [("role".to_owned(), "shop".to_owned())].into(),
         policy: Policy::Manual,
+        patience: None,
+        queue: QueueKind::Latest,
         resources: vec![ResourceSpec {
             name: ResourceName::new("site").unwrap(),
             reach: Reach::Host,
@@ -91,6 +97,7 @@ fn uncertain() -> TargetState {
         state: DeploymentState::Uncertain,
         waiting: None,
         not_before: None,
+        policy_at: None,
         reserved_at: Some(wall("2026-11-29T14:19:01Z")),
         expected: BTreeMap::new(),
         attempts: vec![attempt],
@@ -110,6 +117,8 @@ fn uncertain() -> TargetState {
         resources: BTreeMap::new(),
         current: Some(deployment),
         queue: VecDeque::new(),
+        hold: None,
+        order: None,
     }
 }
 
@@ -198,4 +207,85 @@ fn text_from_outside_is_printable_in_every_sentence() {
     });
     let told = sentence::because(deployment);
     assert!(!told.chars().any(char::is_control), "{told:?}");
+}
+
+fn hold() -> OperatorHold {
+    OperatorHold {
+        by: OperatorName::new("bob").unwrap(),
+        reason: "freeze\u{1b}[31m".to_owned(),
+        since: wall("2026-11-29T14:00:00Z"),
+        until: Some(HoldUntil { shown: wall("2026-11-29T18:00:00Z"), at: holdfast_common::time::Serving(1) }),
+    }
+}
+
+#[test]
+fn a_hold_is_told_by_whom_until_when_and_why_and_never_as_held() {
+    let mut state = uncertain();
+    state.hold = Some(hold());
+    let shown = target::target(&state);
+    let told = shown.hold.expect("on hold");
+    assert_eq!((told.by.as_str(), told.reason.as_str()), ("bob", "freeze\u{1b}[31m"), "data as it was given");
+    assert_eq!(shown.queue, "latest");
+    let why = hold().waiting();
+    assert_eq!(sentence::waiting(&why), "bob has put the target on hold until 2026-11-29T18:00:00Z: freeze\\u{1b}[31m");
+    let deployment = state.current.as_mut().unwrap();
+    (deployment.state, deployment.waiting) = (DeploymentState::Active, Some(why));
+    let who = target::who_can_act(&state, state.current.as_ref().unwrap());
+    assert_eq!(who, "bob, or an operator who may: holdfast target unhold shop@prod");
+}
+
+#[test]
+fn a_declaration_under_a_deployment_is_refused_with_the_line_that_helps() {
+    let mut state = uncertain();
+    let mut next = |change: &dyn Fn(&mut TargetState)| {
+        change(&mut state);
+        let problem = held::in_use(&state).expect("in use");
+        assert_eq!(problem.code.to_string(), "HF-2040");
+        (problem.title.clone(), problem.next)
+    };
+    let set = |state: DeploymentState| move |target: &mut TargetState| target.current.as_mut().unwrap().state = state;
+    assert_eq!(next(&|_| ()).1, ["holdfast reconcile show shop@prod#12"]);
+    assert_eq!(next(&set(DeploymentState::Held)).1, ["holdfast reconcile show shop@prod#12"]);
+    assert_eq!(next(&set(DeploymentState::Active)).1, ["holdfast wait shop@prod#12 --for terminal"]);
+    let (title, lines) = next(&|target: &mut TargetState| {
+        let mut waits = target.current.take().unwrap();
+        (waits.state, waits.attempts) = (DeploymentState::Queued, Vec::new());
+        let behind = Deployment { id: DeploymentId(Uuid::from_u128(9)), number: 13, ..waits.clone() };
+        target.queue = VecDeque::from([waits, behind]);
+    });
+    assert_eq!(title, "shop@prod#12 waits for shop@prod: its resources and agents can't change under a deployment");
+    assert_eq!(
+        lines,
+        [
+            "holdfast cancel shop@prod#12 --reason TEXT, which ends it at once: nothing of it has begun",
+            "holdfast list shop@prod --state queued, for those that wait behind it"
+        ]
+    );
+    state.queue.clear();
+    assert_eq!(held::in_use(&state), None);
+}
+
+#[test]
+fn a_recorded_revision_says_from_whose_word() {
+    let site = ResourceName::new("site").unwrap();
+    let agent = AgentName::new("web-07").unwrap();
+    let by = OperatorName::new("bob").unwrap();
+    for (source, told) in [
+        (None, ""),
+        (
+            Some(RevisionSource::Deployment { number: 11, agent: Some(agent.clone()), decided: false }),
+            "as shop@prod#11 left it on web-07",
+        ),
+        (
+            Some(RevisionSource::Deployment { number: 11, agent: Some(agent.clone()), decided: true }),
+            "as decided of shop@prod#11",
+        ),
+        (Some(RevisionSource::Read { agent }), "read by web-07"),
+        (Some(RevisionSource::Attested { by }), "attested by bob"),
+    ] {
+        let mut state = uncertain();
+        let known = ResourceKnowledge::Revision { revision: None, at: wall("2026-11-29T14:00:00Z"), source };
+        state.resources.insert(site.clone(), known);
+        assert_eq!(target::target(&state).resources[0].source, told);
+    }
 }

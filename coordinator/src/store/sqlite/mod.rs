@@ -10,6 +10,7 @@ use std::time::Duration;
 use holdfast_common::fence::Epoch;
 use holdfast_common::id::StoreId;
 use holdfast_common::time::Wall;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
 
 use super::{Error, Identity, Store};
@@ -29,6 +30,9 @@ mod tests;
 
 use reader::Reader;
 pub use transaction::SqliteTransaction;
+
+/// Pages of the write-ahead log, 4 KiB each, after which it is copied into the database.
+const WAL_PAGES: i64 = 4000;
 
 /// Connections for reading that are kept open.
 const READERS: usize = 4;
@@ -91,6 +95,11 @@ impl Store for SqliteStore {
     }
 }
 
+/// Without this SQLite may plan a statement anew for each value that is bound to it.
+fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
+}
+
 fn set_up(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(Duration::from_secs(10))?;
     connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0))?;
@@ -98,6 +107,9 @@ fn set_up(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", synchronous)?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "trusted_schema", false)?;
+    // The log is copied into the database between commits: seldom, since each time waits for the disk twice.
+    connection.pragma_update(None, "wal_autocheckpoint", WAL_PAGES)?;
+    keep_plans(connection)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(())
 }

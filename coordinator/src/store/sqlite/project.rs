@@ -16,16 +16,16 @@ use super::look_up::one;
 use super::{convert, failed};
 use crate::store::chain::{GENESIS, Link};
 use crate::store::resource::Place;
-use crate::store::{AnsweredReport, Error, GlobalOrder, Write};
+use crate::store::{AnsweredReport, Appended, Error, GlobalOrder, Write};
 
 /// How many snapshots of a target are kept.
 const SNAPSHOTS_KEPT: u64 = 2;
 
-pub(super) fn write(connection: &Connection, write: &Write<'_>) -> Result<GlobalOrder, Error> {
+pub(super) fn write(connection: &Connection, write: &Write<'_>) -> Result<Appended, Error> {
     let mut hash = check_version(connection, write)?;
     let bodies: Vec<Body> = write.events.iter().map(|recorded| Body::new(write.after, recorded, &mut hash)).collect();
     put_target(connection, write, &hash)?;
-    let order = append(connection, write, &bodies)?;
+    let newest = append(connection, write, &bodies)?;
     for id in touched(write.events) {
         put_deployment(connection, write, id)?;
     }
@@ -39,7 +39,7 @@ pub(super) fn write(connection: &Connection, write: &Write<'_>) -> Result<Global
     if let Some(state) = write.snapshot {
         put_snapshot(connection, state)?;
     }
-    Ok(order)
+    Ok(Appended { newest, hashes: bodies.into_iter().map(|body| body.hash).collect() })
 }
 
 fn execute(connection: &Connection, doing: &'static str, sql: &str, values: impl Params) -> Result<usize, Error> {
@@ -97,7 +97,7 @@ fn put_target(connection: &Connection, write: &Write<'_>, hash: &str) -> Result<
     let state = write.after;
     let sequence = convert::number("sequence", state.sequence.0)?;
     let waiting = convert::number("waiting", state.queue.len() as u64)?;
-    let busy = state.current.is_some() || !state.queue.is_empty();
+    let busy = state.current.is_some() || !state.queue.is_empty() || state.hold.is_some();
     for recorded in write.events {
         if let Event::TargetDeclared { spec, by } = &recorded.event {
             execute(
@@ -264,7 +264,14 @@ fn follow(connection: &Connection, state: &TargetState, recorded: &Recorded) -> 
             let sql = "INSERT INTO open_permits (target, attempt, step, since) VALUES (?1, ?2, ?3, ?4)";
             execute(connection, "open a permit", sql, params![target, attempt.to_string(), step.as_str(), at])?;
         }
-        Event::LeaseGranted { fence, .. } => raise(connection, target, fence.as_u64())?,
+        Event::LeaseGranted { fence, attempt, readmits, .. } => {
+            raise(connection, target, fence.as_u64())?;
+            if let Some(earlier) = readmits {
+                let sql = "UPDATE open_permits SET attempt = ?2 WHERE target = ?1 AND attempt = ?3";
+                let row = params![target, attempt.to_string(), earlier.to_string()];
+                execute(connection, "move an open permit", sql, row)?;
+            }
+        }
         Event::InquiryOpened { inquiry, .. } => match inquiry.kind {
             InquiryKind::FenceOff { fence } => raise(connection, target, fence.as_u64())?,
             InquiryKind::Inspect => {}
@@ -282,8 +289,11 @@ fn follow(connection: &Connection, state: &TargetState, recorded: &Recorded) -> 
         | Event::CancelAfterEnd { .. }
         | Event::DeadlinePassed { .. }
         | Event::DeploymentMoved { .. }
+        | Event::PolicyScheduled { .. }
         | Event::Decided { .. }
-        | Event::RevisionRecorded { .. } => {}
+        | Event::RevisionRecorded { .. }
+        | Event::HoldPlaced { .. }
+        | Event::HoldEnded { .. } => {}
     }
     Ok(())
 }

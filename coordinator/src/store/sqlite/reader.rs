@@ -9,6 +9,7 @@ use holdfast_common::time::Wall;
 use holdfast_coordinator_core::TargetState;
 use holdfast_coordinator_core::state::Evidence;
 use rusqlite::{Connection, OpenFlags, Row, params};
+use tokio::sync::Semaphore;
 
 use super::look_up::{all, one};
 use super::replay::{COLUMNS, EventRow};
@@ -27,11 +28,21 @@ struct Pool {
     path: PathBuf,
     keep: usize,
     idle: Mutex<Vec<Connection>>,
+    /// As many as connections are kept: a read that waits for one costs far less than one that opens its own and parses
+    /// the schema.
+    turns: Semaphore,
 }
 
 impl Reader {
     pub(super) fn new(path: &Path, keep: usize) -> Self {
-        Self { pool: Arc::new(Pool { path: path.to_owned(), keep, idle: Mutex::new(Vec::new()) }) }
+        Self {
+            pool: Arc::new(Pool {
+                path: path.to_owned(),
+                keep,
+                idle: Mutex::new(Vec::new()),
+                turns: Semaphore::new(keep),
+            }),
+        }
     }
 
     /// Does a piece of reading on a thread that may block.
@@ -40,6 +51,7 @@ impl Reader {
         read: impl FnOnce(&Reader) -> Result<R, Error> + Send + 'static,
     ) -> Result<R, Error> {
         let reader = self.clone();
+        let _turn = self.pool.turns.acquire().await.expect("nobody closes it");
         match tokio::task::spawn_blocking(move || read(&reader)).await {
             Ok(result) => result,
             Err(source) => Err(Error::Failed { doing: "finish a read", source: source.into() }),
@@ -106,12 +118,19 @@ impl Reader {
             let states: Vec<String> = filter.states.iter().map(|state| convert::deployment_state(*state)).collect();
             let states = (!states.is_empty()).then(|| convert::json(&states));
             let before = filter.before.map_or(i64::MAX, |place| i64::try_from(place).unwrap_or(i64::MAX));
-            let sql = "SELECT place, target, record FROM deployments
-                       WHERE place < ?1 AND (?2 IS NULL OR target = ?2)
-                         AND (?3 IS NULL OR state IN (SELECT value FROM json_each(?3)))
-                       ORDER BY place DESC LIMIT ?4";
-            let values = params![before, filter.target.as_ref().map(TargetName::as_str), states, filter.limit];
-            all(connection, "list deployments", sql, values, raw_deployment)?.into_iter().map(deployment).collect()
+            let target = filter.target.as_ref().map(TargetName::as_str);
+            // A target's deployments are numbered in the order of their places, and found by number.
+            let (by, order) = match target {
+                Some(_) => ("target = ?2 AND number < coalesce((SELECT number FROM deployments WHERE place = ?1 AND target = ?2), ?1)", "number"),
+                None => ("?2 IS NULL", "place"),
+            };
+            let sql = format!(
+                "SELECT place, target, record FROM deployments
+                 WHERE place < ?1 AND {by} AND (?3 IS NULL OR state IN (SELECT value FROM json_each(?3)))
+                 ORDER BY {order} DESC LIMIT ?4"
+            );
+            let values = params![before, target, states, filter.limit];
+            all(connection, "list deployments", &sql, values, raw_deployment)?.into_iter().map(deployment).collect()
         })
     }
 
@@ -243,6 +262,7 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     connection.busy_timeout(Duration::from_secs(10))?;
     connection.pragma_update(None, "query_only", true)?;
     connection.pragma_update(None, "trusted_schema", false)?;
+    super::keep_plans(&connection)?;
     connection.set_prepared_statement_cache_capacity(32);
     Ok(connection)
 }

@@ -12,8 +12,7 @@ use rusqlite::{OptionalExtension, params};
 
 use super::{convert, failed, look_up, project, replay};
 use crate::store::{
-    AgentRow, Digest, Error, GlobalOrder, OrphanRow, RefusalRow, RunStart, Submission, Taken, TokenRow, Transaction,
-    Write,
+    AgentRow, Appended, Digest, Error, OrphanRow, RefusalRow, RunStart, Submission, Taken, TokenRow, Transaction, Write,
 };
 
 /// How many refusals are kept.
@@ -98,7 +97,7 @@ impl Transaction for SqliteTransaction<'_> {
         look_up::busy_targets(&self.tx)
     }
 
-    fn write(&mut self, write: &Write<'_>) -> Result<GlobalOrder, Error> {
+    fn write(&mut self, write: &Write<'_>) -> Result<Appended, Error> {
         self.whole(|connection| project::write(connection, write))
     }
 

@@ -1,0 +1,57 @@
+//! How the agent is: the parts that `/livez` and `/readyz` count.
+//!
+//! | part | counts for | is not ok while |
+//! | --- | --- | --- |
+//! | work loop | both | a turn of the driver takes too long, or it does not turn |
+//! | journal | ready | the journal's file is gone, another one, or can't be written |
+//! | serving | ready | it starts, or is to stop |
+//!
+//! Contact with the coordinator is no part: an agent without it carries on with what it holds. It is a note.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_net::ops::{self, Health, Pages, Pulse, State};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+use crate::metrics::Metrics;
+use crate::places::Places;
+
+/// Where health and metrics are, on loopback, if nothing else is configured.
+pub const DEFAULT_OPS_PORT: u16 = 7445;
+
+/// Registers every part.
+pub(crate) fn register(
+    health: &Health,
+    config: &Config,
+    pulse: &Pulse,
+    metrics: &Arc<Metrics>,
+    stop: &CancellationToken,
+) -> io::Result<()> {
+    let (live, ready) = (Duration::from(config.ops.live_within.0), Duration::from(config.ops.ready_within.0));
+    // The loop turns several times a second, also when nothing is to do: a long rest is an end.
+    const ALWAYS: usize = 1;
+    let turns = pulse.clone();
+    health.alive("work loop", move || turns.state(live, ALWAYS));
+    let turns = pulse.clone();
+    health.ready("work loop", move || turns.state(ready, ALWAYS));
+    health.ready("journal", ops::kept(&Places::below(&config.state_dir).journal())?);
+    let stop = stop.clone();
+    health.ready("serving", move || State::of(!stop.is_cancelled(), || "it is to stop".to_owned()));
+    let metrics = Arc::clone(metrics);
+    health.note("coordinator", move || metrics.contact());
+    Ok(())
+}
+
+/// Serves health and metrics, where that is on.
+pub(crate) async fn serve(
+    config: &Config,
+    health: Health,
+    metrics: Arc<Metrics>,
+) -> Result<Option<ops::Server>, ops::Error> {
+    let listener = ops::listen(&config.ops, DEFAULT_OPS_PORT).await?;
+    let pages = Pages::new(health, move |form| metrics.text(form));
+    Ok(listener.map(|listener| ops::Server::start(listener, pages)))
+}

@@ -1,0 +1,88 @@
+//! Sends what steps print to the coordinator, on a connection of its own so that it can never delay a heartbeat.
+//!
+//! ```text
+//!   shim ─▶ stdout, stderr (bounded files) ─▶ one chunk at a time ─▶ coordinator
+//!             uploads/<attempt>.<step>.json: not there whole yet        └─ "I have it up to here", "I have it all"
+//! ```
+//!
+//! The files that the shim writes are the buffer: nothing is held in memory but the chunk under way, however much is
+//! printed and however long the coordinator is away. On each connection the agent asks first where every stream stands and
+//! goes on from there; so a cut, or a restart of either side, loses nothing and repeats nothing. A note on disk remembers
+//! each output until the coordinator says that it has all of it on its own disk.
+
+mod note;
+mod piece;
+mod sender;
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use holdfast_common::claim::Claim;
+use holdfast_common::id::{AttemptId, StepName};
+use holdfast_net::tls::ClientTls;
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::metrics::Metrics;
+use crate::places::Places;
+use sender::Sender;
+
+/// One step's output.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Output {
+    /// Of which attempt: the one that the step began under, whoever goes on with its process.
+    pub claim: Claim,
+    /// Of which step.
+    pub step: StepName,
+    /// The attempt whose folder holds the step's files.
+    pub folder: AttemptId,
+}
+
+#[derive(Debug)]
+enum Told {
+    Follow(Output),
+    Look,
+}
+
+/// Takes note of outputs; the sending goes on beside it.
+#[derive(Clone, Debug)]
+pub struct Uploader {
+    told: mpsc::UnboundedSender<Told>,
+    places: Places,
+}
+
+impl Uploader {
+    /// Starts the sending task, which first takes up what an earlier agent on this state folder did not send to its end.
+    pub fn start(
+        address: &str,
+        tls: &ClientTls,
+        state: &Path,
+        stop: CancellationToken,
+        metrics: Arc<Metrics>,
+    ) -> io::Result<Self> {
+        let places = Places::below(state);
+        places.prepare()?;
+        let (told, notes) = mpsc::unbounded_channel();
+        for output in note::all(&places)? {
+            let _its_receiver_is_here = told.send(Told::Follow(output));
+        }
+        let sender = Sender::new(address, tls, places.clone(), metrics);
+        tokio::spawn(async move { stop.run_until_cancelled(sender.run(notes)).await });
+        Ok(Self { told, places })
+    }
+
+    /// Sends a step's output as it grows, until all of it is stored, also after a restart.
+    pub fn follow(&self, output: Output) {
+        if let Err(error) = note::write(&self.places, &output) {
+            tracing::warn!(%error, step = %output.step, "an output is not noted: after a restart it would not be sent");
+        }
+        let _stopped = self.told.send(Told::Follow(output));
+    }
+
+    /// Something has ended: look now.
+    pub fn look(&self) {
+        let _stopped = self.told.send(Told::Look);
+    }
+}

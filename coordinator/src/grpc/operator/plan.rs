@@ -1,0 +1,28 @@
+//! What a file would do. Nothing is recorded, and no agent is asked.
+
+use std::collections::BTreeMap;
+
+use holdfast_common::file::DeploymentFile;
+use holdfast_common::id::TargetName;
+use holdfast_coordinator_core::plan;
+use holdfast_proto::convert::parsed_or_none;
+use holdfast_proto::v1;
+use tonic::Status;
+
+use super::{Call, find, submit};
+use crate::grpc::{refused, status, view};
+
+pub(super) async fn plan(call: Call<'_, v1::PlanRequest>) -> Result<v1::PlanResponse, Status> {
+    let Call { shared, asked, .. } = call;
+    let instead: Option<TargetName> = parsed_or_none("target", &asked.target).map_err(|why| status::invalid(&why))?;
+    let inputs: BTreeMap<String, String> = asked.inputs.into_iter().collect();
+    let file = DeploymentFile::parse(&asked.file).map_err(|errors| status::bad_file(&errors, "FILE"))?;
+    let target = instead.as_ref().or(file.target()).ok_or_else(|| status::of(&submit::no_target()))?;
+    let state = find::target(shared, target.as_str()).await?;
+    let spec =
+        file.resolve(&inputs, instead.as_ref(), &state.spec).map_err(|errors| status::bad_file(&errors, "FILE"))?;
+    let candidates = shared.directory.candidates(&state.spec);
+    let plan = plan::plan(&state, &spec, &candidates, shared.now());
+    let refused = |refusal: &_| (refused::title(refusal), refusal.code());
+    Ok(v1::PlanResponse { plan: Some(view::plan::plan(&state, &spec, &plan, refused)) })
+}
