@@ -142,7 +142,7 @@ async fn a_bad_file_is_refused_with_line_column_and_suggestion() {
         }
     }
     let targets = [
-        (target.replace("adapter =", "adaptor ="), "7:1:", "\"adapter\""),
+        (target.replace("adapter =", "adaptor ="), "10:1:", "\"adapter\""),
         (target.replace("name = \"box@test\"", "name = \"box\\ntest\""), ":2:", "name"),
         (target.replace("\"command\"", "\"comand\""), "", "\"command\""),
     ];
