@@ -298,9 +298,9 @@ async fn a_new_session_gets_what_is_due(bug: Option<&'static str>) -> Seen {
     let again =
         Hello { session_token: peer.welcome.session_token.clone(), journal_sequence: 100, ..hello(incarnation) };
     let mut peer = cluster.peer("web-01", again).await.expect("the same identity is welcome");
-    // What the session began with has been said when the second heartbeat is answered.
-    peer.heartbeat(&[]).await;
-    peer.heartbeat(&[]).await;
+    // A claim is looked up by the driver: what the session began with has been said when the second answer comes.
+    peer.heartbeat(offer.claim.as_slice()).await;
+    peer.heartbeat(offer.claim.as_slice()).await;
     let offered =
         peer.passed().iter().any(|message| matches!(message, Says::Offer(found) if found.claim == offer.claim));
     wanted("the offer came again", offered, true)

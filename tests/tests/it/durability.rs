@@ -64,8 +64,9 @@ async fn answers(cluster: &mut Cluster) -> Vec<(&'static str, Duration)> {
         marks.push(("submit", mark()));
         let deployment = operator.submit(job.text()).await;
         let work = peer.take_offer().await;
-        // Everything that was said about the offer is over when a heartbeat is answered.
-        peer.heartbeat(&[]).await;
+        // A claim is looked up by the driver: everything that was said about the offer is over when that is answered.
+        peer.heartbeat(work.claim.as_slice()).await;
+        peer.heartbeat(work.claim.as_slice()).await;
         marks.push(("permit", mark()));
         let _granted = peer.permit(&work, "change").await;
         for body in [started("change"), applied("change")] {
@@ -77,7 +78,7 @@ async fn answers(cluster: &mut Cluster) -> Vec<(&'static str, Duration)> {
         operator.cancel(&id_of(&deployment)).await;
         sequence += 1;
         let _accepted = peer.report(work.claim.as_ref(), sequence, ended(AttemptEnd::Succeeded)).await;
-        peer.heartbeat(&[]).await;
+        peer.heartbeat(work.claim.as_slice()).await;
     }
     marks
 }
