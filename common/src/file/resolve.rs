@@ -10,6 +10,7 @@ use crate::file::template::Template;
 use crate::file::verify::{Check, ProbeText};
 use crate::file::{DeploymentFile, Errors, MAX_RESOLVED, field};
 use crate::id::{ResourceName, Revision, TargetName};
+use crate::rollback::DataEffect;
 use crate::spec::{
     CheckSpec, DeploymentSpec, OrderKey, Probe, ResourceAdapter, RetryClass, StepBody, StepEffect, StepSpec, TargetSpec,
 };
@@ -62,6 +63,7 @@ impl DeploymentFile {
             timeouts: self.timeouts,
             policy: self.policy,
             order,
+            rollback: None,
         });
         self.done(reader, spec)
     }
@@ -108,6 +110,7 @@ impl Strings<'_> {
             revision,
             expected_revision,
             timeout: step.timeout,
+            data: DataEffect::None,
         })
     }
 
@@ -124,6 +127,7 @@ impl Strings<'_> {
             revision: None,
             expected_revision: None,
             timeout: None,
+            data: DataEffect::None,
         })
     }
 
