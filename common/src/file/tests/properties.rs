@@ -7,10 +7,12 @@ use serde_json::{Value, json};
 
 use super::*;
 
-const FILES: [&str; 4] = [
+const FILES: [&str; 6] = [
     include_str!("../../../../examples/shop.deploy.toml"),
     include_str!("../../../../examples/cache.deploy.toml"),
     include_str!("../../../../examples/shop.target.toml"),
+    include_str!("../../../../examples/orders-restore.deploy.toml"),
+    include_str!("../../../../examples/refused/destructive-migration.toml"),
     TWO_RESOURCES,
 ];
 
