@@ -223,10 +223,10 @@ fn refuse_destruction(reader: &mut Reader, rollback: Option<&Rollback>, forward:
         Some((DataRecovery::ExpandContract, _)) => {
             "data_recovery = \"expand-contract\" holds only where nothing is destroyed"
         }
-        Some((DataRecovery::NoneNeeded, WayBack::PreviousRevision)) => "its rollback only starts the previous revision",
-        Some((DataRecovery::NoneNeeded, WayBack::Steps(_))) => {
-            "its rollback has steps, and names no tested recovery of the data"
+        Some((DataRecovery::NoneNeeded, WayBack::PreviousRevision)) => {
+            "its rollback only puts the previous revision back"
         }
+        Some((DataRecovery::NoneNeeded, WayBack::Steps(_))) => "its rollback steps come without a tested recovery",
     };
     for step in forward.iter().chain(rollback.map_or(&[][..], Rollback::steps)) {
         match step.data.value {
