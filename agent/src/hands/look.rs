@@ -116,6 +116,7 @@ fn ask_command(inquiry: &Inquiry, argv: &[String], places: &Places) -> Finding {
             revision: Some(observed),
             active: None,
             highest_fence: None,
+            retained: Vec::new(),
             detail: "told by the resource's inspection command".to_owned(),
         }),
         Err(why) => Finding::Failed(why),
