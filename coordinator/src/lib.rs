@@ -19,6 +19,7 @@
 //! | [`store`] | what is kept |
 //! | [`logs`] | what steps wrote |
 //! | [`tokens`] | operators' tokens |
+//! | [`verify`] | whether what is kept follows from the events |
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -38,3 +39,4 @@ pub mod serve;
 pub mod sessions;
 pub mod store;
 pub mod tokens;
+pub mod verify;
