@@ -4,6 +4,7 @@
 //! not observed, never left out. A sentence claims no more than the answer does.
 
 mod agent;
+mod audit;
 mod cancellation;
 mod deployment;
 mod evidence;
@@ -24,6 +25,7 @@ mod token;
 pub mod word;
 
 pub use agent::agents;
+pub use audit::audit;
 pub use cancellation::{Stage, cancellation, stages};
 pub use deployment::deployment;
 pub use evidence::{evidence, one_evidence};

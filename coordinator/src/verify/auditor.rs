@@ -84,3 +84,31 @@ impl Auditor {
         Ok(found)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::Planted;
+    use super::*;
+    use crate::driver;
+
+    #[tokio::test]
+    async fn a_difference_is_told_by_readiness_until_a_whole_walk_finds_none() {
+        let planted = Planted::new();
+        let (driver, _inbox) = driver::channel();
+        let (verdict, health) = (Verdict::default(), Health::new());
+        register(&health, &verdict);
+        let auditor = Auditor { reader: Reader::over(&planted.path()).unwrap(), verdict: verdict.clone(), driver };
+        auditor.walk().await.unwrap();
+        assert!(health.readiness().is_ok() && verdict.is_sound());
+        planted.change("UPDATE attempts SET agent = 'eve' WHERE target = 'blog@prod'");
+        auditor.walk().await.unwrap();
+        let told = format!("{:?}", health.readiness());
+        assert!(told.contains("nothing is granted") && told.contains("stored eve"), "{told}");
+        let before = std::fs::read(planted.path()).unwrap();
+        auditor.walk().await.unwrap();
+        assert_eq!(std::fs::read(planted.path()).unwrap(), before, "it changes nothing");
+        planted.change("UPDATE attempts SET agent = 'web-07' WHERE target = 'blog@prod'");
+        auditor.walk().await.unwrap();
+        assert!(health.readiness().is_ok() && verdict.is_sound());
+    }
+}

@@ -14,7 +14,7 @@ pub mod auditor;
 mod finding;
 mod rows;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod verdict;
 mod walk;
 

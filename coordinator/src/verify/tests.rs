@@ -19,12 +19,12 @@ use crate::tokens;
 
 /// A store with something of everything: a deployment that ended, with late evidence; one with an open permit; one behind it;
 /// another target; acts.
-struct Planted {
+pub(crate) struct Planted {
     folder: TempDir,
 }
 
 impl Planted {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let planted = Self { folder: TempDir::new().unwrap() };
         let mut store = SqliteStore::open(&planted.path(), StoreId(Uuid::from_u128(1)), Wall(1)).unwrap();
         let (mut shop, mut blog) = (World::new("shop@prod"), World::new("blog@prod"));
@@ -45,7 +45,7 @@ impl Planted {
         planted
     }
 
-    fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.folder.path().join("holdfast.db")
     }
 
@@ -60,7 +60,7 @@ impl Planted {
     }
 
     /// As somebody would who can write the file.
-    fn change(&self, sql: &str) {
+    pub(crate) fn change(&self, sql: &str) {
         let raw = self.raw();
         let triggers: Vec<String> = raw
             .prepare("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
@@ -75,7 +75,7 @@ impl Planted {
     }
 
     /// Hashes the target's events anew, as somebody would who knows how.
-    fn chain_anew(&self, target: &str) {
+    pub(crate) fn chain_anew(&self, target: &str) {
         let raw = self.raw();
         let mut events = raw
             .prepare("SELECT sequence, at, deployment, body FROM events WHERE target = ?1 ORDER BY sequence")

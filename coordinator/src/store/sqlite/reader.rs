@@ -317,6 +317,32 @@ impl Reader {
         self.with(|connection| acts::latest(connection, before, limit))
     }
 
+    /// The latest refusals before that instant, the latest first.
+    pub fn latest_refusals(&self, before: Wall, limit: u32) -> Result<Vec<RefusalRow>, Error> {
+        self.with(|connection| {
+            let sql = "SELECT who, what, why, at FROM refusals WHERE at < ?1 ORDER BY at DESC, place DESC LIMIT ?2";
+            all(connection, "list refusals", sql, params![before.0, limit], |row| {
+                Ok(RefusalRow { who: row.get(0)?, what: row.get(1)?, why: row.get(2)?, at: Wall(row.get(3)?) })
+            })
+        })
+    }
+
+    /// Events that somebody is behind, on these targets, before that instant, the latest first.
+    pub fn acts_of_people(&self, among: &[TargetName], before: Wall, limit: u32) -> Result<Vec<StoredEvent>, Error> {
+        self.with(|connection| {
+            let sql = format!(
+                "SELECT {COLUMNS} FROM events
+                 WHERE at < ?1 AND target IN (SELECT value FROM json_each(?2))
+                   AND (json_extract(body, '$.event') IN ('target_declared', 'submitted', 'inquiry_opened',
+                            'cancel_recorded', 'cancel_after_end', 'decided', 'hold_placed', 'hold_ended')
+                        OR json_extract(body, '$.evidence.body.kind') IN ('attested', 'note'))
+                 ORDER BY global_order DESC LIMIT ?3"
+            );
+            let values = params![before.0, names(among), limit];
+            all(connection, "list what people did", &sql, values, EventRow::read)?.iter().map(event).collect()
+        })
+    }
+
     /// A target's events as their rows have them, between two places, in order.
     pub fn raw_events(&self, target: &TargetName, after: u64, to: u64, limit: u32) -> Result<Vec<RawEvent>, Error> {
         self.with(|connection| {
