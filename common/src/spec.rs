@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::adapter::{Adapter, Capability, Enforce, Inspect};
+use crate::adapter::{Adapter, Capability, Enforce, Inspect, Reverse};
 use crate::id::{ResourceName, Revision, StepName, TargetName};
 use crate::recovery::Policy;
 use crate::rollback::{DataEffect, RollbackSpec};
@@ -99,6 +99,17 @@ pub enum ResourceAdapter {
         /// How many old releases stay for a rollback.
         retain: u32,
     },
+}
+
+impl ResourceAdapter {
+    /// How it goes back.
+    #[must_use]
+    pub fn reverse(&self) -> Reverse {
+        match self {
+            ResourceAdapter::Command { .. } | ResourceAdapter::Release { retain: 0, .. } => Reverse::None,
+            ResourceAdapter::Release { .. } => Reverse::RetainedRevision,
+        }
+    }
 }
 
 /// A deployment as resolved at submission.
