@@ -1,6 +1,7 @@
 //! Real processes, real sockets, real faults.
 
 mod archives;
+mod audit;
 mod bad_input;
 mod bugs;
 mod cancel;

@@ -392,6 +392,7 @@ fn understood(agent: &AgentName, told: Result<Told, driver::Error>) -> Result<Op
             | driver::Error::Store(_)
             | driver::Error::Contradiction(_)
             | driver::Error::NoRoom(_)
+            | driver::Error::Unsound(_)
             | driver::Error::Stopped),
         ) => Err(end_of(&error)),
     }

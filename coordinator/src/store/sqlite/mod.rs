@@ -16,6 +16,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
 use super::{Error, Identity, Store};
 use crate::bugs::{self, Bug};
 
+mod acts;
 mod convert;
 mod look_up;
 mod migrate;

@@ -10,9 +10,10 @@ use holdfast_coordinator_core::input::{Answered, PastDeployment};
 use holdfast_coordinator_core::state::{Deployment, PastAttempt, Run};
 use rusqlite::{OptionalExtension, params};
 
-use super::{convert, failed, look_up, project, replay};
+use super::{acts, convert, failed, look_up, project, replay};
 use crate::store::{
-    AgentRow, Appended, Digest, Error, OrphanRow, RefusalRow, RunStart, Submission, Taken, TokenRow, Transaction, Write,
+    Act, AgentRow, Appended, Digest, Error, OrphanRow, RefusalRow, RunStart, Submission, Taken, TokenRow, Transaction,
+    Write,
 };
 
 /// How many refusals are kept.
@@ -208,6 +209,10 @@ impl Transaction for SqliteTransaction<'_> {
     fn remove_token(&mut self, name: &OperatorName) -> Result<bool, Error> {
         let rows = self.execute("remove a token", "DELETE FROM tokens WHERE name = ?1", params![name.as_str()])?;
         Ok(rows == 1)
+    }
+
+    fn keep_act(&mut self, act: &Act) -> Result<(), Error> {
+        self.whole(|connection| acts::keep(connection, act))
     }
 
     fn commit(self) -> Result<(), Error> {
