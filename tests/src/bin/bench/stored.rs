@@ -76,6 +76,8 @@ impl Sessions for Offers {
         vec![agent()]
     }
 
+    fn stands(&self, _agent: &AgentName) {}
+
     fn send(&self, state: &TargetState, effect: &Effect) {
         if let Effect::Offer { claim, .. } = effect {
             let offer = (state.spec.name.clone(), *claim);
