@@ -92,9 +92,7 @@ impl Store for SqliteStore {
     }
 
     fn begin(&mut self) -> Result<SqliteTransaction<'_>, Error> {
-        let doing = failed("begin a transaction");
-        let tx = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(doing)?;
-        Ok(SqliteTransaction::new(tx))
+        Ok(SqliteTransaction::new(&mut self.connection))
     }
 
     fn reader(&self) -> Reader {
