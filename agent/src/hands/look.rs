@@ -49,7 +49,7 @@ pub(super) fn after(job: &Job, ending: Ending, places: &Places) -> (Look, Option
 
 fn is_refusal(job: &Job, ending: Ending) -> bool {
     let refused = ending.class == FailureClass::Permanent && matches!(ending.exit, Exit::Exited(_));
-    refused && matches!(job.step.body, StepBody::Release { .. })
+    refused && matches!(job.step.body, StepBody::Release { .. } | StepBody::Restore)
 }
 
 fn by_revision(job: &Job, observed: &Revision) -> Look {
@@ -116,6 +116,7 @@ fn ask_command(inquiry: &Inquiry, argv: &[String], places: &Places) -> Finding {
             revision: Some(observed),
             active: None,
             highest_fence: None,
+            retained: Vec::new(),
             detail: "told by the resource's inspection command".to_owned(),
         }),
         Err(why) => Finding::Failed(why),

@@ -90,6 +90,7 @@ pub fn grpc_code(code: Code) -> tonic::Code {
             tonic::Code::NotFound
         }
         Code::NotSupported
+        | Code::DataDestroyed
         | Code::RequestIdReused
         | Code::RevisionMismatch
         | Code::OrderPassed
@@ -106,6 +107,8 @@ pub fn grpc_code(code: Code) -> tonic::Code {
         | Code::AlreadyEnded
         | Code::TokenExists
         | Code::NothingToReconcile
+        | Code::NothingToGoBackTo
+        | Code::CannotGoBack
         | Code::DecisionNotOpen
         | Code::CannotInspect
         | Code::CannotFenceOff

@@ -98,6 +98,7 @@ fn coordinator_core(bug: CoordinatorCoreBug) -> Caught {
         B::ForgetFenceOnRequeue => by_core("a_fence_that_does_not_grow_is_caught"),
         B::ReadingBeforeRunnerOut => by_core("a_reading_before_the_runner_was_out_is_caught"),
         B::StartUnderHold => by_core("a_start_under_hold_is_caught"),
+        B::RollbackFreesUnresolved => by_core("a_rollback_that_frees_the_unresolved_is_caught"),
     }
 }
 

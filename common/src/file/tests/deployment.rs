@@ -104,21 +104,9 @@ fn spans_and_counts_have_bounds() {
 
 #[test]
 fn what_this_version_cannot_honour_is_refused_by_its_code_and_named() {
-    for (keys, place, key) in [
-        (
-            "[rollback]\nstrategy = \"previous-revision\"\ncompatible = { until = 2027-01-31T00:00:00Z, data = \"0040..0042\" }\ndata_recovery = \"expand-contract\"",
-            "6:2",
-            "rollback",
-        ),
-        ("[[rollback.step]]\nname = \"x\"", "6:3", "rollback"),
-        ("[retry]\ntransient_exit_codes = [75]", "7:1", "retry.transient_exit_codes"),
-        ("data = \"expand\"", "6:1", "step[0].data"),
-        ("data = \"destructive\"", "6:1", "step[0].data"),
-    ] {
-        let errors = refusal(&step(keys));
-        is(only(&errors), Code::NotSupported, place, key, "not supported by this version");
-        assert_eq!(errors.code(), Code::NotSupported);
-    }
+    let errors = refusal(&step("[retry]\ntransient_exit_codes = [75]"));
+    is(only(&errors), Code::NotSupported, "7:1", "retry.transient_exit_codes", "not supported by this version");
+    assert_eq!(errors.code(), Code::NotSupported);
     let harmless = "data = \"none\"\n[reconcile]\npolicy = \"manual\"\n[retry]\ntransient_exit_codes = []\n";
     resolve(&step(harmless), &[]).expect("asks for nothing more than this version does");
 }
@@ -135,7 +123,7 @@ fn a_deployment_names_a_policy_and_leaves_patience_to_its_target() {
 
 #[test]
 fn what_is_wrong_in_any_version_is_not_called_unsupported() {
-    let errors = refusal(&step("[rollback]\nstrateggy = 1"));
+    let errors = refusal(&step("[retry]\ntransient_exit_codes = [75]\nmax_atempts = 1"));
     let codes: Vec<Code> = errors.iter().map(|error| error.code).collect();
     assert_eq!(codes, [Code::NotSupported, Code::UnknownKey]);
     assert_eq!(errors.code(), Code::UnknownKey);

@@ -5,7 +5,8 @@ use holdfast_common::outcome::StepEnd;
 use holdfast_common::spec::{OrderKey, StepSpec};
 use holdfast_common::time::Millis;
 use holdfast_coordinator_core::state::{
-    Attempt, AttemptState, CancelCause, Cancellation, DecisionRecord, Deployment, EventSequence, StepRun, StepState,
+    Attempt, AttemptState, Base, CancelCause, Cancellation, DecisionRecord, Deployment, EventSequence, RollbackOf,
+    StepRun, StepState, Undone,
 };
 use holdfast_proto::convert::{WireEnum, duration_to_wire, wall_to_wire};
 use holdfast_proto::v1;
@@ -39,7 +40,7 @@ pub fn summary(target: &TargetName, deployment: &Deployment) -> v1::DeploymentSu
 /// How long ago an agent was last heard, for people.
 pub type Silence<'a> = &'a dyn Fn(&AgentName) -> Option<Millis>;
 
-/// Whole. `silence` is told of attempts with a live lease only.
+/// Whole, but for the rollbacks of it, which the store knows. `silence` is told of attempts with a live lease only.
 #[must_use]
 pub fn whole(
     target: &TargetName,
@@ -68,6 +69,29 @@ pub fn whole(
         after_deadline: ended.is_some_and(|ended| ended.after_deadline),
         not_healthy: ended.is_some_and(|ended| ended.not_healthy),
         order: deployment.spec.order.map(OrderKey::number),
+        rollback: deployment.kind.rollback().map(|of| rollback(target, of)),
+        rolled_back_by: Vec::new(),
+    }
+}
+
+/// Like `shop@prod#12`, in their order.
+#[must_use]
+pub fn undone(target: &TargetName, undoes: &[Undone]) -> Vec<String> {
+    let label = |undone: &Undone| DeploymentLabel { target: target.clone(), number: undone.number }.to_string();
+    undoes.iter().map(label).collect()
+}
+
+fn rollback(target: &TargetName, of: &RollbackOf) -> v1::RollbackOf {
+    let base = match of.base {
+        Base::AtRest => v1::RollbackBase::AtRest,
+        Base::Known => v1::RollbackBase::Known,
+        Base::Unresolved => v1::RollbackBase::Unresolved,
+    };
+    v1::RollbackOf {
+        undoes: undone(target, &of.undoes),
+        base: base as i32,
+        reason: of.reason.clone(),
+        attested: of.attested.clone().unwrap_or_default(),
     }
 }
 
