@@ -27,6 +27,7 @@ mod outputs;
 mod reconnect;
 mod recovery;
 mod restart;
+mod rollback;
 mod support;
 mod target_hold;
 mod verification;
