@@ -343,6 +343,10 @@ impl driver::Sessions for Directory {
         Directory::reachable(self, target, resource, home)
     }
 
+    fn stands(&self, agent: &AgentName) {
+        Directory::stands(self, agent);
+    }
+
     fn send(&self, state: &TargetState, effect: &Effect) {
         Directory::send(self, state, effect);
     }

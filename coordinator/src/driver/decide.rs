@@ -109,12 +109,16 @@ impl Inner {
         {
             return Err(Failure::Answer(Error::Unsound(Box::new(found))));
         }
-        let written = record(before.as_deref().cloned(), self.now, decision.events)
-            .map_err(|illegal| Failure::Answer(Error::Contradiction(illegal.to_string())))?;
-        if let Some(written) = written.filter(|written| !written.recorded.is_empty()) {
-            let report = answered(&decision.answer, beside);
-            self.write(tx, batch, name, before.as_deref(), written, report, beside)?;
+        // Most signs of life change nothing that is written: then nothing is copied.
+        if !decision.events.is_empty() {
+            let written = record(before.as_deref().cloned(), self.now, decision.events)
+                .map_err(|illegal| Failure::Answer(Error::Contradiction(illegal.to_string())))?;
+            if let Some(written) = written {
+                let report = answered(&decision.answer, beside);
+                self.write(tx, batch, name, before.as_deref(), written, report, beside)?;
+            }
         }
+        drop(before);
         if let Some((attempt, heard)) = beside.heard.zip(heard(&decision.answer, self.now))
             && let Some(target) = self.targets.get_mut(name)
         {

@@ -326,6 +326,7 @@ impl Inner {
                 self.refused(tx, batch, who.clone(), what.clone(), why.clone())?;
             }
             Body::SessionStarted(speaker) => {
+                self.sessions.stands(&speaker.agent);
                 batch.agents_changed = true;
                 batch.started.insert(speaker.agent.clone());
             }

@@ -72,6 +72,8 @@ impl Sessions for Agents {
         vec![speaker().agent]
     }
 
+    fn stands(&self, _agent: &AgentName) {}
+
     fn send(&self, state: &TargetState, effect: &Effect) {
         if !self.is_committed(state) {
             self.early.lock().unwrap().push(effect.clone());
