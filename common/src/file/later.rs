@@ -25,16 +25,6 @@ pub(super) fn rollback(reader: &mut Reader, item: Option<Item<'_>>) {
     reader.not_supported(&item, "a prepared rollback");
 }
 
-/// `retry.transient_exit_codes`.
-pub(super) fn transient_exit_codes(reader: &mut Reader, item: Option<Item<'_>>) {
-    let Some(list) = item else { return };
-    let Some(codes) = reader.list(&list, 0..=255) else { return };
-    let valid = codes.iter().filter_map(|code| reader.integer(code, 1..=255)).count();
-    if valid > 0 && valid == codes.len() {
-        reader.not_supported(&list, "exit codes that are worth another try");
-    }
-}
-
 /// `data` of a step.
 pub(super) fn data(reader: &mut Reader, item: Option<Item<'_>>) {
     let Some(item) = item else { return };

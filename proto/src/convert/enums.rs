@@ -79,4 +79,5 @@ wire_enum!(
     NoSuchMutation,
     PlanDiffers,
     PermitOpen,
+    CarryUnread,
 );

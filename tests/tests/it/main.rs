@@ -27,6 +27,7 @@ mod outputs;
 mod reconnect;
 mod recovery;
 mod restart;
+mod retries;
 mod support;
 mod target_hold;
 mod verification;

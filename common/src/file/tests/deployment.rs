@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::recovery::Policy;
 use crate::spec::{RetryClass, StepEffect};
@@ -103,6 +105,20 @@ fn spans_and_counts_have_bounds() {
 }
 
 #[test]
+fn exit_codes_that_are_worth_another_try_are_those_of_a_failure() {
+    let codes = |keys: &str| resolve(&step(keys), &[]).expect("valid").retry.transient_exit_codes;
+    assert_eq!(codes(""), BTreeSet::new());
+    assert_eq!(codes("[retry]\ntransient_exit_codes = []"), BTreeSet::new());
+    assert_eq!(codes("[retry]\ntransient_exit_codes = [75, 1, 75, 255]"), BTreeSet::from([1, 75, 255]));
+    for codes in ["[0]", "[256]", "[-1]", "[75, 0]"] {
+        let errors = refusal(&step(&format!("[retry]\ntransient_exit_codes = {codes}")));
+        assert_eq!(only(&errors).code, Code::InvalidValue, "{codes}");
+    }
+    let errors = refusal(&step("[retry]\ntransient_exit_codes = 75"));
+    assert_eq!(only(&errors).key.as_deref(), Some("retry.transient_exit_codes"));
+}
+
+#[test]
 fn what_this_version_cannot_honour_is_refused_by_its_code_and_named() {
     for (keys, place, key) in [
         (
@@ -111,7 +127,6 @@ fn what_this_version_cannot_honour_is_refused_by_its_code_and_named() {
             "rollback",
         ),
         ("[[rollback.step]]\nname = \"x\"", "6:3", "rollback"),
-        ("[retry]\ntransient_exit_codes = [75]", "7:1", "retry.transient_exit_codes"),
         ("data = \"expand\"", "6:1", "step[0].data"),
         ("data = \"destructive\"", "6:1", "step[0].data"),
     ] {
@@ -119,7 +134,7 @@ fn what_this_version_cannot_honour_is_refused_by_its_code_and_named() {
         is(only(&errors), Code::NotSupported, place, key, "not supported by this version");
         assert_eq!(errors.code(), Code::NotSupported);
     }
-    let harmless = "data = \"none\"\n[reconcile]\npolicy = \"manual\"\n[retry]\ntransient_exit_codes = []\n";
+    let harmless = "data = \"none\"\n[reconcile]\npolicy = \"manual\"\n";
     resolve(&step(harmless), &[]).expect("asks for nothing more than this version does");
 }
 

@@ -20,3 +20,4 @@ mod holds;
 mod order;
 mod plan;
 mod recovery;
+mod retries;
