@@ -46,6 +46,8 @@ codes! {
     TooLarge = 1006, Usage, "too large";
     /// Something valid that this version can't honour.
     NotSupported = 1601, Precondition, "not supported by this version";
+    /// A step destroys data, and no tested recovery is declared.
+    DataDestroyed = 1602, Precondition, "data would be destroyed without a tested recovery";
 
     /// No such target, or none that the caller may see.
     TargetNotFound = 2001, NotFound, "no such target";

@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::adapter::{Adapter, Capability, Enforce, Inspect};
+use crate::adapter::{Adapter, Capability, Enforce, Inspect, Reverse};
 use crate::id::{ResourceName, Revision, StepName, TargetName};
 use crate::recovery::Policy;
+use crate::rollback::{DataEffect, RollbackSpec};
 use crate::time::Millis;
 
 /// A target as declared.
@@ -100,6 +101,17 @@ pub enum ResourceAdapter {
     },
 }
 
+impl ResourceAdapter {
+    /// How it goes back.
+    #[must_use]
+    pub fn reverse(&self) -> Reverse {
+        match self {
+            ResourceAdapter::Command { .. } | ResourceAdapter::Release { retain: 0, .. } => Reverse::None,
+            ResourceAdapter::Release { .. } => Reverse::RetainedRevision,
+        }
+    }
+}
+
 /// A deployment as resolved at submission.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeploymentSpec {
@@ -124,6 +136,9 @@ pub struct DeploymentSpec {
     /// When to ask for a stop of the whole. Claims none.
     #[serde(default)]
     pub timeouts: Timeouts,
+    /// The way back from it, where its file declares one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollback: Option<RollbackSpec>,
 }
 
 /// Policy deadlines of a whole deployment. Both ask for a stop, neither claims one.
@@ -205,6 +220,9 @@ pub struct StepSpec {
     pub expected_revision: Option<Revision>,
     /// When to ask for a stop. Claims none.
     pub timeout: Option<Millis>,
+    /// What it does to data.
+    #[serde(default, skip_serializing_if = "DataEffect::is_none")]
+    pub data: DataEffect,
 }
 
 /// Whether a step is visible outside.
@@ -245,6 +263,8 @@ pub enum StepBody {
         /// SHA-256 of the archive, lower-case hex.
         sha256: String,
     },
+    /// Puts the retained revision that the step names back in place.
+    Restore,
     /// Looks whether what runs is healthy, until that has held for long enough or the time is up.
     Check(CheckSpec),
 }
@@ -296,7 +316,7 @@ impl StepBody {
     pub fn adapter(&self) -> Adapter {
         match self {
             StepBody::Command { .. } => Adapter::Command,
-            StepBody::Release { .. } => Adapter::Release,
+            StepBody::Release { .. } | StepBody::Restore => Adapter::Release,
             StepBody::Check(CheckSpec { probe: Probe::Command { .. }, .. }) => Adapter::Command,
             StepBody::Check(CheckSpec { probe: Probe::Http { .. } | Probe::Tcp { .. }, .. }) => Adapter::Check,
         }
@@ -307,7 +327,7 @@ impl StepBody {
     pub fn check(&self) -> Option<&CheckSpec> {
         match self {
             StepBody::Check(check) => Some(check),
-            StepBody::Command { .. } | StepBody::Release { .. } => None,
+            StepBody::Command { .. } | StepBody::Release { .. } | StepBody::Restore => None,
         }
     }
 }
@@ -325,7 +345,7 @@ impl StepSpec {
     #[must_use]
     pub fn capability(&self, resource: &ResourceSpec) -> Capability {
         match (&self.body, &resource.adapter) {
-            (StepBody::Release { .. }, _) => {
+            (StepBody::Release { .. } | StepBody::Restore, _) => {
                 Capability { inspect: Inspect::Operation, enforce: Enforce::Fence, outlives: false }
             }
             (StepBody::Command { .. }, ResourceAdapter::Command { inspect, outlives }) => Capability {

@@ -7,7 +7,7 @@
 //! | ready | it is otherwise, or could not be read | report it; attempt failed |
 //! | ready | lease live, every step was carried over | attempt succeeded |
 //! | ready | lease live, step has no effect | `Starting`, launch |
-//! | ready | lease live, step puts an archive in place | examine the archive |
+//! | ready | lease live, step puts an archive or an old release in place | examine it |
 //! | ready | the archive is refused | the step failed and nothing of it began; attempt failed |
 //! | ready | lease live, session up, step mutates | ask for a permit |
 //! | ready | stop asked | attempt stopped |

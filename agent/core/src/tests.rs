@@ -36,6 +36,7 @@ fn step(text: &str, effect: StepEffect) -> StepSpec {
         revision: None,
         expected_revision: None,
         timeout: None,
+        data: holdfast_common::rollback::DataEffect::None,
     }
 }
 

@@ -220,10 +220,10 @@ impl Work {
         self.lease == LeaseCount::NotLive && self.grace.is_some_and(|until| now < until)
     }
 
-    /// Whether the step at hand puts an archive in place that nobody has looked at.
+    /// Whether the step at hand puts something in place that nobody has looked at.
     pub(crate) fn is_unexamined(&self) -> bool {
-        let archive = self.step().is_some_and(|step| matches!(step.body, StepBody::Release { .. }));
-        archive && self.examined != Examination::Passed
+        let brings = |body: &StepBody| matches!(body, StepBody::Release { .. } | StepBody::Restore);
+        self.step().is_some_and(|step| brings(&step.body)) && self.examined != Examination::Passed
     }
 
     pub(crate) fn mutates(&self) -> bool {

@@ -206,7 +206,8 @@ impl<H: Hands, C: Clock> Driver<H, C> {
                 tracing::info!(target, %deployment, %attempt, %fence, %step, ?end, ?exit, "step ended");
                 self.metrics.step_ended(*end);
                 let found = work.and_then(|work| work.assignment.steps.iter().find(|found| &found.name == step));
-                let release = found.is_some_and(|step| matches!(step.body, StepBody::Release { .. }));
+                let release =
+                    found.is_some_and(|step| matches!(step.body, StepBody::Release { .. } | StepBody::Restore));
                 if release && *exit == Some(Exit::Exited(release::REFUSED_FENCE.into())) {
                     self.metrics.refused_by_resource();
                 }

@@ -195,6 +195,7 @@ fn offer_on(target: &str) -> FromCoordinator {
         revision: None,
         expected_revision: None,
         timeout: None,
+        data: holdfast_common::rollback::DataEffect::None,
     };
     let assignment = Assignment {
         claim: claim(),

@@ -50,7 +50,7 @@ pub(super) fn after(job: &Job, ending: Ending, places: &Places) -> (Look, Option
 
 fn is_refusal(job: &Job, ending: Ending) -> bool {
     let refused = ending.class == FailureClass::Permanent && matches!(ending.exit, Exit::Exited(_));
-    refused && matches!(job.step.body, StepBody::Release { .. })
+    refused && matches!(job.step.body, StepBody::Release { .. } | StepBody::Restore)
 }
 
 fn by_revision(job: &Job, observed: &Revision) -> Look {

@@ -46,3 +46,9 @@ pub(super) const NOT_SUPPORTED: Explanation = Explanation {
     still_true: NOTHING,
     next: "Take the named key out if you can do without what it promises, or use a version that supports it. holdfast version shows yours.",
 };
+
+pub(super) const DATA_DESTROYED: Explanation = Explanation {
+    what: "A step says data = \"destructive\", and the file declares no tested way to get that data back. Going back would start the previous image, which does not bring the data back: the old program would run on data that it does not know.",
+    still_true: NOTHING,
+    next: "Split the change where you can: one file that expands, and a later one that contracts when no release needs the old data any more. Else test a recovery first, then declare it: [rollback] data_recovery = \"restore:WHAT WAS TESTED, AND WHEN\", with [[rollback.step]] that does it.",
+};

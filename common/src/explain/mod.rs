@@ -45,6 +45,7 @@ pub fn explain(code: Code) -> Explanation {
         Code::MissingKey => files::MISSING_KEY,
         Code::TooLarge => files::TOO_LARGE,
         Code::NotSupported => files::NOT_SUPPORTED,
+        Code::DataDestroyed => files::DATA_DESTROYED,
         Code::TargetNotFound => targets::TARGET_NOT_FOUND,
         Code::DeploymentNotFound => targets::DEPLOYMENT_NOT_FOUND,
         Code::AmbiguousId => targets::AMBIGUOUS_ID,

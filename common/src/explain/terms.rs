@@ -121,6 +121,62 @@ pub(super) const TERMS: &[(&str, Explanation)] = &[
             "An agent's policy must list it among its adapters.",
         ),
     ),
+    (
+        "expand",
+        term(
+            "The step adds to the data what the release before does not need and can live with.",
+            DECLARED,
+            "Say data_recovery = \"expand-contract\" in [rollback].",
+        ),
+    ),
+    (
+        "contract",
+        term(
+            "The step takes from the data what no release in the declared range needs any more.",
+            DECLARED,
+            "Deploy it once nobody goes back beyond the release that expanded.",
+        ),
+    ),
+    (
+        "destructive",
+        term(
+            "The step changes or removes data, so that what was there is lost unless it was kept elsewhere. Starting the previous image does not bring it back.",
+            DECLARED,
+            "Test a recovery and declare it, or the file is refused: holdfast explain HF-1602.",
+        ),
+    ),
+    (
+        "none_needed",
+        term(
+            "Going back needs nothing done to the data, because no step changes any. It is what a rollback says unless it says otherwise.",
+            DECLARED,
+            "Nothing.",
+        ),
+    ),
+    (
+        "expand_contract",
+        term(
+            "Going back needs nothing done to the data: what was added stays, and the release before lives with it.",
+            DECLARED,
+            "It holds only while nothing is destroyed.",
+        ),
+    ),
+    (
+        "restore",
+        term(
+            "Going back restores the data in a way that was tested. The file says what was tested, and when.",
+            DECLARED,
+            "Test it again when the data has grown.",
+        ),
+    ),
+    (
+        "previous_revision",
+        term(
+            "Going back puts the revision from before in place on each resource, by its adapter's own reverse.",
+            ABILITY,
+            "Declare [[rollback.step]] for what a command changes.",
+        ),
+    ),
     ("exited", term("The process ended by itself with an exit status.", EXITS, "holdfast logs D shows its output.")),
     (
         "signaled",

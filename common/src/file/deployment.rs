@@ -6,7 +6,8 @@ use crate::archive::ArchiveSource;
 use crate::code::Code;
 use crate::file::inputs::{Input, Inputs};
 use crate::file::reader::{Fields, Item, Place, Reader, shown};
-use crate::file::step::{Step, Work};
+use crate::file::rollback::{self, Rollback};
+use crate::file::step::{Part, Step, Work};
 use crate::file::target::TOP_KEYS as TARGET_KEYS;
 use crate::file::template::Template;
 use crate::file::tree::{self, Node, Value};
@@ -33,7 +34,8 @@ pub(super) const TOP_KEYS: [&str; 12] = [
     "order",
 ];
 
-const MAX_STEPS: usize = 100;
+/// Most steps of one list.
+pub(super) const MAX_STEPS: usize = 100;
 const HOUR: Millis = Millis::from_secs(3600);
 const MONTH: Millis = Millis::from_secs(30 * 86_400);
 const DEFAULT_TTL: Millis = Millis::from_secs(30);
@@ -62,6 +64,7 @@ pub struct DeploymentFile {
     pub(super) order: Option<Order>,
     pub(super) steps: Vec<Step>,
     pub(super) checks: Vec<Check>,
+    pub(super) rollback: Option<Rollback>,
 }
 
 impl DeploymentFile {
@@ -96,7 +99,7 @@ impl DeploymentFile {
         &self.inputs.declared
     }
 
-    /// The files to upload, each with the digest that the file gives, as far as these inputs and the defaults tell them.
+    /// The files to upload, those of the rollback included, each with the digest that the file gives, as far as these inputs and the defaults tell them.
     /// Faults are left to [`resolve`](Self::resolve).
     #[must_use]
     pub fn uploads(&self, inputs: &BTreeMap<String, String>) -> BTreeSet<(String, String)> {
@@ -108,7 +111,12 @@ impl DeploymentFile {
                 Ok(ArchiveSource::Host(_) | ArchiveSource::Https(_)) | Err(_) => None,
             }
         };
-        self.steps.iter().filter_map(upload).collect()
+        self.all_steps().filter_map(upload).collect()
+    }
+
+    /// The steps, and those of the rollback behind them.
+    pub(super) fn all_steps(&self) -> impl Iterator<Item = &Step> {
+        self.steps.iter().chain(self.rollback.as_ref().map_or(&[][..], Rollback::steps))
     }
 
     fn read(reader: &mut Reader, root: &Node, text: &str) -> Option<Self> {
@@ -119,14 +127,27 @@ impl DeploymentFile {
         let cancel_grace = span(reader, fields.get("cancel"), "grace", Millis(0)..=HOUR, DEFAULT_GRACE);
         let retry = retry(reader, fields.get("retry"));
         let timeouts = timeouts(reader, fields.get("timeouts"));
-        later::rollback(reader, fields.get("rollback"));
         let policy = reconcile::of_deployment(reader, fields.get("reconcile"));
         let order = fields.get("order").and_then(|item| order(reader, &item, &inputs));
         let checks = verify::read(reader, fields.get("verify"), &inputs.names);
         let steps = steps(reader, &fields, &inputs)?;
-        unique(reader, &steps, &checks);
+        let rollback = rollback::read(reader, &fields, &inputs.names, &steps);
+        unique(reader, &steps, &checks, rollback.as_ref().map_or(&[], Rollback::steps));
         let text = text.to_owned();
-        Some(Self { text, target, inputs, lease_ttl, cancel_grace, retry, timeouts, policy, order, steps, checks })
+        Some(Self {
+            text,
+            target,
+            inputs,
+            lease_ttl,
+            cancel_grace,
+            retry,
+            timeouts,
+            policy,
+            order,
+            steps,
+            checks,
+            rollback,
+        })
     }
 }
 
@@ -163,14 +184,16 @@ pub(super) fn open<'t>(reader: &mut Reader, root: &'t Node, known: &[&str]) -> O
 fn steps(reader: &mut Reader, fields: &Fields<'_>, inputs: &Inputs) -> Option<Vec<Step>> {
     let list = reader.required(fields, "step")?;
     let items = reader.list(&list, 1..=MAX_STEPS)?;
-    Some(items.iter().filter_map(|item| Step::read(reader, item, &inputs.names)).collect())
+    Some(items.iter().filter_map(|item| Step::read(reader, item, &inputs.names, Part::Forward)).collect())
 }
 
-/// Steps and checks share one list of names.
-fn unique(reader: &mut Reader, steps: &[Step], checks: &[Check]) {
+/// Steps, checks and the steps of the rollback share one list of names.
+fn unique(reader: &mut Reader, steps: &[Step], checks: &[Check], back: &[Step]) {
     let mut taken = BTreeSet::new();
     let steps = steps.iter().map(|step| (&step.name, &step.place));
-    for (name, place) in steps.chain(checks.iter().map(|check| (&check.name, &check.place))) {
+    let checks = checks.iter().map(|check| (&check.name, &check.place));
+    let back = back.iter().map(|step| (&step.name, &step.place));
+    for (name, place) in steps.chain(checks).chain(back) {
         if !taken.insert(name) {
             let message = format!("the name \"{name}\" is taken by an earlier step");
             reader.fault(Code::InvalidValue, place.clone(), message);
@@ -211,7 +234,7 @@ fn order(reader: &mut Reader, item: &Item<'_>, inputs: &Inputs) -> Option<Order>
             }
         },
         Value::Text(_) => reader.ruled_template(item, &inputs.names, field::order).map(Order::Text),
-        Value::Boolean(_) | Value::OtherNumber | Value::Date | Value::Null | Value::List(_) | Value::Table(_) => {
+        Value::Boolean(_) | Value::OtherNumber | Value::Date(_) | Value::Null | Value::List(_) | Value::Table(_) => {
             reader.wrong_kind(item, "an integer, or a string that comes to one")
         }
     }

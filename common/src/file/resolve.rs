@@ -5,13 +5,16 @@ use std::collections::BTreeMap;
 use crate::code::Code;
 use crate::file::deployment::Order;
 use crate::file::reader::{Complaint, Place, Reader};
+use crate::file::rollback::{self, Rollback, WayBack};
 use crate::file::step::{Step, Work};
 use crate::file::template::Template;
 use crate::file::verify::{Check, ProbeText};
 use crate::file::{DeploymentFile, Errors, MAX_RESOLVED, field};
 use crate::id::{ResourceName, Revision, TargetName};
+use crate::rollback::{DataEffect, RollbackSpec, Way};
 use crate::spec::{
-    CheckSpec, DeploymentSpec, OrderKey, Probe, ResourceAdapter, RetryClass, StepBody, StepEffect, StepSpec, TargetSpec,
+    CheckSpec, DeploymentSpec, OrderKey, Probe, ResourceAdapter, ResourceSpec, RetryClass, StepBody, StepEffect,
+    StepSpec, TargetSpec,
 };
 
 impl DeploymentFile {
@@ -20,7 +23,7 @@ impl DeploymentFile {
         let mut reader = Reader::default();
         let values = self.inputs.defaults();
         let mut strings = Strings { reader: &mut reader, values: &values, left: MAX_RESOLVED };
-        for step in &self.steps {
+        for step in self.all_steps() {
             strings.body(step);
             strings.revision(step.revision.as_ref());
             strings.revision(step.expected_revision.as_ref());
@@ -52,6 +55,7 @@ impl DeploymentFile {
         steps.extend(self.checks.iter().map(|check| strings.check(check)));
         let steps = steps.into_iter().collect::<Option<Vec<_>>>();
         let order = strings.order(self.order.as_ref());
+        let rollback = self.rollback.as_ref().and_then(|rollback| strings.rollback(rollback, &self.steps, target));
         let spec = steps.map(|steps| DeploymentSpec {
             target: target.name.clone(),
             inputs: values.clone(),
@@ -62,6 +66,7 @@ impl DeploymentFile {
             timeouts: self.timeouts,
             policy: self.policy,
             order,
+            rollback,
         });
         self.done(reader, spec)
     }
@@ -83,6 +88,15 @@ impl DeploymentFile {
             Some(value) => Ok(value),
             None => Err(Errors::of(&self.text, reader.faults)),
         }
+    }
+}
+
+/// The resource that a step names, or the only one that it can mean.
+fn resource_of<'t>(step: &Step, target: &'t TargetSpec) -> Option<&'t ResourceSpec> {
+    match (&step.resource, step.effect, target.resources.as_slice()) {
+        (Some(name), StepEffect::Mutates | StepEffect::None, _) => target.resource(&name.value),
+        (None, StepEffect::Mutates, [only]) => Some(only),
+        (None, StepEffect::Mutates | StepEffect::None, _) => None,
     }
 }
 
@@ -108,6 +122,7 @@ impl Strings<'_> {
             revision,
             expected_revision,
             timeout: step.timeout,
+            data: step.data.value,
         })
     }
 
@@ -124,7 +139,31 @@ impl Strings<'_> {
             revision: None,
             expected_revision: None,
             timeout: None,
+            data: DataEffect::None,
         })
+    }
+
+    /// The way back. `None` where a fault was recorded.
+    fn rollback(&mut self, rollback: &Rollback, forward: &[Step], target: &TargetSpec) -> Option<RollbackSpec> {
+        let Rollback { until, data, recovery, .. } = rollback.clone();
+        let way = match &rollback.way {
+            WayBack::PreviousRevision => {
+                for (step, resource) in forward.iter().filter_map(|step| Some((step, resource_of(step, target)?))) {
+                    let Some(why) = rollback::irreversible(step, resource) else { continue };
+                    let message = format!(
+                        "the step \"{}\" can't be undone by strategy = \"previous-revision\": {why}; declare [[rollback.step]] instead",
+                        step.name
+                    );
+                    self.reader.fault(Code::InvalidValue, step.place.clone(), message);
+                }
+                Way::PreviousRevision
+            }
+            WayBack::Steps(steps) => {
+                let steps: Vec<_> = steps.iter().map(|step| self.step(step, target)).collect();
+                Way::Steps { steps: steps.into_iter().collect::<Option<_>>()? }
+            }
+        };
+        Some(RollbackSpec { way, until, data, recovery })
     }
 
     fn probe(&mut self, probe: &ProbeText) -> Option<Probe> {
@@ -152,13 +191,10 @@ impl Strings<'_> {
     /// The step's resource. A step without effect has one only if it names one.
     fn resource(&mut self, step: &Step, target: &TargetSpec) -> Option<Option<ResourceName>> {
         let place = step.resource.as_ref().map_or_else(|| step.place.clone(), |name| name.place.clone());
-        let resource = match (&step.resource, step.effect, target.resources.as_slice()) {
-            (Some(name), StepEffect::Mutates | StepEffect::None, _) => target.resource(&name.value),
-            (None, StepEffect::None, _) => return Some(None),
-            (None, StepEffect::Mutates, [only]) => Some(only),
-            (None, StepEffect::Mutates, _) => None,
-        };
-        let Some(resource) = resource else {
+        if step.resource.is_none() && step.effect == StepEffect::None {
+            return Some(None);
+        }
+        let Some(resource) = resource_of(step, target) else {
             let names: Vec<String> = target.resources.iter().map(|resource| format!("\"{}\"", resource.name)).collect();
             let what = match &step.resource {
                 Some(name) => format!("{} has no resource \"{}\"", target.name, name.value),
@@ -174,6 +210,14 @@ impl Strings<'_> {
                 self.reader.fault(Code::InvalidValue, place, message);
                 None
             }
+            (Work::Restore, _) => match rollback::irreversible(step, resource) {
+                None => Some(Some(resource.name.clone())),
+                Some(why) => {
+                    let message = format!("{why}: this step needs \"run\" or \"with\"");
+                    self.reader.fault(Code::InvalidValue, place, message);
+                    None
+                }
+            },
             (Work::Release { .. }, ResourceAdapter::Release { .. }) | (Work::Command(_), _) => {
                 Some(Some(resource.name.clone()))
             }
@@ -183,6 +227,7 @@ impl Strings<'_> {
     fn body(&mut self, step: &Step) -> Option<StepBody> {
         match &step.work {
             Work::Command(argv) => Some(StepBody::Command { argv: self.argv(argv)? }),
+            Work::Restore => Some(StepBody::Restore),
             Work::Release { archive, sha256 } => {
                 let archive = self.string(archive, field::archive);
                 let sha256 = self.string(sha256, field::sha256);

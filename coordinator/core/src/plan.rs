@@ -257,7 +257,7 @@ fn not_undone(state: &TargetState, step: &StepSpec) -> Option<String> {
     match &step.body {
         StepBody::Check(_) => None,
         StepBody::Command { .. } => Some(format!("what the command of step {name} changes: it declares no reverse")),
-        StepBody::Release { .. } => {
+        StepBody::Release { .. } | StepBody::Restore => {
             let resource = step.resource.as_ref()?;
             let retained = match &state.spec.resource(resource)?.adapter {
                 ResourceAdapter::Release { retain, .. } => *retain > 0,

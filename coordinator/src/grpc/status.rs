@@ -90,6 +90,7 @@ pub fn grpc_code(code: Code) -> tonic::Code {
             tonic::Code::NotFound
         }
         Code::NotSupported
+        | Code::DataDestroyed
         | Code::RequestIdReused
         | Code::RevisionMismatch
         | Code::OrderPassed

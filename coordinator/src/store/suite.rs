@@ -124,6 +124,7 @@ pub(crate) fn deployment_spec(name: &str) -> DeploymentSpec {
         revision: Some(Revision::new("v1").unwrap()),
         expected_revision: None,
         timeout: None,
+        data: holdfast_common::rollback::DataEffect::None,
     };
     assert_eq!(step.body.adapter(), Adapter::Release);
     DeploymentSpec {
@@ -141,6 +142,7 @@ pub(crate) fn deployment_spec(name: &str) -> DeploymentSpec {
         timeouts: Timeouts::default(),
         policy: None,
         order: None,
+        rollback: None,
     }
 }
 

@@ -78,6 +78,7 @@ fn checks_survive_the_wire_and_a_check_without_its_times_is_refused() {
             revision: None,
             expected_revision: None,
             timeout: None,
+            data: holdfast_common::rollback::DataEffect::None,
         };
         let wire = step_to_wire(&step);
         assert_eq!(step_from_wire(wire.clone()), Ok(step));

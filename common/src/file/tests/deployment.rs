@@ -120,20 +120,13 @@ fn exit_codes_that_are_worth_another_try_are_those_of_a_failure() {
 
 #[test]
 fn what_this_version_cannot_honour_is_refused_by_its_code_and_named() {
-    for (keys, place, key) in [
-        (
-            "[rollback]\nstrategy = \"previous-revision\"\ncompatible = { until = 2027-01-31T00:00:00Z, data = \"0040..0042\" }\ndata_recovery = \"expand-contract\"",
-            "6:2",
-            "rollback",
-        ),
-        ("[[rollback.step]]\nname = \"x\"", "6:3", "rollback"),
-        ("data = \"expand\"", "6:1", "step[0].data"),
-        ("data = \"destructive\"", "6:1", "step[0].data"),
-    ] {
-        let errors = refusal(&step(keys));
-        is(only(&errors), Code::NotSupported, place, key, "not supported by this version");
-        assert_eq!(errors.code(), Code::NotSupported);
-    }
+    let migrating = format!("with = {{ archive = \"a.tgz\", sha256 = \"{SHA}\", migrations = \"db\" }}");
+    let errors = refusal(&deployment(&format!("[[step]]\nname = \"switch\"\n{migrating}")));
+    assert_eq!(
+        (only(&errors).code, only(&errors).key.as_deref()),
+        (Code::NotSupported, Some("step[0].with.migrations"))
+    );
+    assert_eq!(errors.code(), Code::NotSupported);
     let harmless = "data = \"none\"\n[reconcile]\npolicy = \"manual\"\n";
     resolve(&step(harmless), &[]).expect("asks for nothing more than this version does");
 }
@@ -150,9 +143,10 @@ fn a_deployment_names_a_policy_and_leaves_patience_to_its_target() {
 
 #[test]
 fn what_is_wrong_in_any_version_is_not_called_unsupported() {
-    let errors = refusal(&step("[rollback]\nstrateggy = 1"));
+    let migrating = format!("with = {{ archive = \"a.tgz\", sha256 = \"{SHA}\", migrations = \"db\" }}");
+    let errors = refusal(&deployment(&format!("[retry]\nmax_atempts = 1\n[[step]]\nname = \"switch\"\n{migrating}")));
     let codes: Vec<Code> = errors.iter().map(|error| error.code).collect();
-    assert_eq!(codes, [Code::NotSupported, Code::UnknownKey]);
+    assert_eq!(codes, [Code::UnknownKey, Code::NotSupported]);
     assert_eq!(errors.code(), Code::UnknownKey);
     let errors = refusal(&step("[reconcile]\npolicy = \"automatic\""));
     assert_eq!(only(&errors).code, Code::InvalidValue);

@@ -89,6 +89,7 @@ pub fn deployment(target: &TargetSpec, steps: Vec<StepSpec>, max_attempts: u32) 
         timeouts: Timeouts::default(),
         policy: None,
         order: None,
+        rollback: None,
     }
 }
 
@@ -103,6 +104,7 @@ pub fn check(name: &str) -> StepSpec {
         revision: None,
         expected_revision: None,
         timeout: None,
+        data: holdfast_common::rollback::DataEffect::None,
     }
 }
 

@@ -34,6 +34,7 @@ fn spec() -> DeploymentSpec {
         revision: None,
         expected_revision: None,
         timeout: None,
+        data: holdfast_common::rollback::DataEffect::None,
     };
     DeploymentSpec {
         target: TargetName::new("shop@prod").unwrap(),
@@ -50,6 +51,7 @@ fn spec() -> DeploymentSpec {
         timeouts: Timeouts::default(),
         policy: None,
         order: None,
+        rollback: None,
     }
 }
 
