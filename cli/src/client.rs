@@ -336,11 +336,38 @@ impl Client {
     }
 
     /// Decides.
-    pub async fn decide(&self, request: v1::DecideRequest) -> Result<v1::Deployment, Failure> {
+    pub async fn decide(&self, request: v1::DecideRequest) -> Result<v1::DecideResponse, Failure> {
         let mut api = self.api.clone();
         let look = look_at(&request.deployment);
         let answer = once(DEADLINE, async move { api.decide(timely(request, DEADLINE)).await }).await;
-        answer.map_err(|status| refusal::of(&status, &look))?.deployment.ok_or(Failure::incomplete("deployment"))
+        answer.map_err(|status| refusal::of(&status, &look))
+    }
+
+    /// Where a target can go back to.
+    pub async fn rollback_candidates(
+        &self,
+        target: &str,
+        wait: Millis,
+    ) -> Result<v1::ListRollbackCandidatesResponse, Failure> {
+        let mut api = self.api.clone();
+        let deadline = DEADLINE + Duration::from(wait);
+        let request =
+            v1::ListRollbackCandidatesRequest { target: target.to_owned(), wait: Some(duration_to_wire(wait)) };
+        let answer = once(deadline, async move { api.list_rollback_candidates(timely(request, deadline)).await });
+        answer.await.map_err(|status| refusal::of(&status, &Call::Reads))
+    }
+
+    /// Goes back. Sent once: the request id finds it again.
+    pub async fn rollback(
+        &self,
+        request: RequestId,
+        asked: v1::RollbackRequest,
+        wait: Millis,
+    ) -> Result<v1::RollbackResponse, Failure> {
+        let mut api = self.api.clone();
+        let deadline = DEADLINE + Duration::from(wait);
+        let answer = once(deadline, async move { api.rollback(timely(asked, deadline)).await }).await;
+        answer.map_err(|status| refusal::of(&status, &Call::Submits { request }))
     }
 
     /// Makes a token.

@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::command::{
     agents, cancel, check, completion, contexts, deploy, events, evidence, explain, list, login, logs, man, plan,
-    reconcile, show, target, targets, token, version, wait, watch, whoami,
+    reconcile, rollback, show, target, targets, token, version, wait, watch, whoami,
 };
 use crate::dev;
 use crate::output::Options;
@@ -71,6 +71,8 @@ pub enum Command {
         #[command(subcommand)]
         command: reconcile::Command,
     },
+    /// List where a target can go back to and why not, or go back: a deployment of its own
+    Rollback(rollback::Args),
     /// List targets: who holds what, since when, why, who waits
     Targets(targets::Args),
     /// Declare, show or read one target, or put it on hold
@@ -150,6 +152,10 @@ mod tests {
             "reconcile fence-off shop@prod#12 --confirm shop@prod --reason lost",
             "reconcile decide shop@prod#12 --as accept-failed --reason seen --confirm shop@prod --shown 3",
             "reconcile attest shop@prod#12 --runner host-gone --target-state not-applied --observed v1 --how seen --confirm shop@prod",
+            "rollback shop@prod",
+            "rollback shop@prod --json",
+            "rollback shop@prod --to v1 --reason broken --confirm shop@prod --detach",
+            "rollback shop@prod --to v1 --reason broken --attest seen --request-id 0193a1b2-0000-7000-8000-000000000001",
             "targets",
             "target apply a.toml",
             "target show shop@prod",
@@ -206,7 +212,8 @@ mod tests {
             "target hold shop@prod --reason freeze --until 30",
             "target unhold shop@prod --reason over",
             "plan a.toml --detach",
-            "rollback shop@prod",
+            "rollback",
+            "rollback shop@prod --reason broken",
             "login a:1 --fingerprint 00",
             "login a:1 --ca ca.pem --fingerprint 0000000000000000000000000000000000000000000000000000000000000000",
             "token create --name bot",

@@ -87,6 +87,10 @@ codes! {
     AlreadyEnded = 2060, Precondition, "the deployment had already ended";
     /// Too many wait already.
     QueueFull = 2061, Precondition, "the target's queue is full";
+    /// No deployment whose changes stand had found that revision.
+    NothingToGoBackTo = 2065, Precondition, "there is nothing to go back to";
+    /// Going back is not compatible now.
+    CannotGoBack = 2066, Precondition, "going back is not compatible now";
     /// An archive that the file says was uploaded is not at the coordinator.
     ArchiveMissing = 2070, Precondition, "an archive was not uploaded";
     /// An archive is not the one that its digest names.

@@ -103,6 +103,9 @@ pub struct Reading {
     pub active: Option<OperationId>,
     /// The highest fence the resource has seen, where it keeps one.
     pub highest_fence: Option<crate::fence::Fence>,
+    /// Earlier revisions that the resource retains and can take back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retained: Vec<Revision>,
     /// A sentence for people. Data, never interpreted.
     pub detail: String,
 }

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::adapter::{Adapter, Capability, Enforce, Inspect, Reverse};
 use crate::id::{ResourceName, Revision, StepName, TargetName};
 use crate::recovery::Policy;
-use crate::rollback::{DataEffect, RollbackSpec};
+use crate::rollback::{DataEffect, RollbackSpec, Way};
 use crate::time::Millis;
 
 /// A target as declared.
@@ -139,6 +139,17 @@ pub struct DeploymentSpec {
     /// The way back from it, where its file declares one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollback: Option<RollbackSpec>,
+}
+
+impl DeploymentSpec {
+    /// Its steps, and those of its own way back.
+    pub fn steps_both_ways(&self) -> impl Iterator<Item = &StepSpec> {
+        let back = self.rollback.iter().flat_map(|rollback| match &rollback.way {
+            Way::Steps { steps } => steps.as_slice(),
+            Way::PreviousRevision => &[],
+        });
+        self.steps.iter().chain(back)
+    }
 }
 
 /// Policy deadlines of a whole deployment. Both ask for a stop, neither claims one.

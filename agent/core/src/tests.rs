@@ -402,7 +402,17 @@ fn carrying(left: Option<&str>) -> Work {
 fn read(state: OperationState, revision: Option<&str>) -> Reread {
     let revision = revision.map(|revision| Revision::new(revision).unwrap());
     let (resource_identity, detail) = ("one".to_owned(), String::new());
-    Reread::Read { reading: Reading { resource_identity, state, revision, active: None, highest_fence: None, detail } }
+    Reread::Read {
+        reading: Reading {
+            resource_identity,
+            state,
+            revision,
+            active: None,
+            highest_fence: None,
+            retained: Vec::new(),
+            detail,
+        },
+    }
 }
 
 fn found(found: Reread) -> Input {

@@ -110,6 +110,7 @@ fn told(resource_identity: String, state: OperationState, observed: Revision) ->
         revision: Some(observed),
         active: None,
         highest_fence: None,
+        retained: Vec::new(),
         detail: "told by the resource's inspection command".to_owned(),
     }
 }

@@ -18,6 +18,7 @@ pub mod logs;
 pub mod man;
 pub mod plan;
 pub mod reconcile;
+pub mod rollback;
 pub mod show;
 pub mod target;
 pub mod targets;
@@ -94,6 +95,7 @@ async fn dispatch(command: Command, output: &Options, context: &mut Context) -> 
         Command::Cancel(args) => cancel::run(args, context).await,
         Command::Evidence(args) => evidence::run(&args, context).await,
         Command::Reconcile { command } => reconcile::run(command, context).await,
+        Command::Rollback(args) => rollback::run(args, context).await,
         Command::Targets(args) => targets::run(&args, context).await,
         Command::Target { command } => target::run(command, context).await,
         Command::Agents(args) => agents::run(&args, context).await,

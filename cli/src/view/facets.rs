@@ -30,6 +30,11 @@ fn intent(deployment: &v1::Deployment, canvas: Canvas<'_>) -> Vec<String> {
         let at = stamp::aged(summary.submitted_at.as_ref(), canvas).unwrap_or_default();
         lines.push(format!("{} asked for it {at}", one_line(&summary.submitted_by)));
     }
+    lines.extend(deployment.rollback.iter().flat_map(goes_back));
+    if !deployment.rolled_back_by.is_empty() {
+        let by: Vec<String> = deployment.rolled_back_by.iter().map(|label| one_line(label)).collect();
+        lines.push(format!("{} goes back over it", by.join(", ")));
+    }
     let mut inputs: Vec<String> =
         deployment.inputs.iter().map(|(name, value)| format!("{}={}", one_line(name), one_line(value))).collect();
     inputs.sort();
@@ -40,6 +45,23 @@ fn intent(deployment: &v1::Deployment, canvas: Canvas<'_>) -> Vec<String> {
     if let Some(cancel) = &deployment.cancellation {
         let at = stamp::near(cancel.requested_at.as_ref(), canvas).unwrap_or_default();
         lines.push(format!("{} asked for a stop {at}: {}", asker(cancel), one_line(&cancel.reason)));
+    }
+    lines
+}
+
+/// What a rollback undoes, why, and on top of what.
+fn goes_back(of: &v1::RollbackOf) -> Vec<String> {
+    let undoes: Vec<String> = of.undoes.iter().map(|label| one_line(label)).collect();
+    let mut lines = vec![format!("to go back over {}: {}", undoes.join(", "), one_line(&of.reason))];
+    if !of.attested.is_empty() {
+        lines.push(format!("compatible on a person's word: {}", one_line(&of.attested)));
+    }
+    match v1::RollbackBase::try_from(of.base) {
+        Ok(v1::RollbackBase::Unresolved) => lines.push(
+            "on top of what is partial or unknown: until a change of its own is applied, only a decision ends it"
+                .to_owned(),
+        ),
+        Ok(v1::RollbackBase::AtRest | v1::RollbackBase::Known | v1::RollbackBase::Unspecified) | Err(_) => {}
     }
     lines
 }

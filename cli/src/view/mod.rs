@@ -5,6 +5,7 @@
 
 mod agent;
 mod cancellation;
+mod candidates;
 mod deployment;
 mod evidence;
 mod facets;
@@ -25,6 +26,7 @@ pub mod word;
 
 pub use agent::agents;
 pub use cancellation::{Stage, cancellation, stages};
+pub use candidates::candidates;
 pub use deployment::deployment;
 pub use evidence::{evidence, one_evidence};
 pub use fleet::{fleet_line, one_line_of};

@@ -65,6 +65,8 @@ pub fn explain(code: Code) -> Explanation {
         Code::FenceExhausted => targets::FENCE_EXHAUSTED,
         Code::AlreadyEnded => targets::ALREADY_ENDED,
         Code::QueueFull => targets::QUEUE_FULL,
+        Code::NothingToGoBackTo => targets::NOTHING_TO_GO_BACK_TO,
+        Code::CannotGoBack => targets::CANNOT_GO_BACK,
         Code::ArchiveMissing => targets::ARCHIVE_MISSING,
         Code::ArchiveDiffers => targets::ARCHIVE_DIFFERS,
         Code::ArchiveTooLarge => targets::ARCHIVE_TOO_LARGE,

@@ -116,6 +116,18 @@ pub(super) const QUEUE_FULL: Explanation = Explanation {
     next: "holdfast list shows who waits. Cancel what nobody needs any more, or find out what holds the target.",
 };
 
+pub(super) const NOTHING_TO_GO_BACK_TO: Explanation = Explanation {
+    what: "No deployment whose changes stand on this target had found that revision when it took it. A rollback goes back over deployments that are on record, to what they had found.",
+    still_true: "Nothing was recorded and nothing was started.",
+    next: "holdfast rollback TARGET lists the places that it can go back to. Any other revision is deployed like a new one: holdfast deploy FILE.",
+};
+
+pub(super) const CANNOT_GO_BACK: Explanation = Explanation {
+    what: "One of the deployments to be undone says, in its own file, that going back over it is not possible or not compatible now: it declares no way back, its window has passed, the data is outside the range that the release before can live with, or the old revision is not retained any more.",
+    still_true: "Nothing was recorded and nothing was started: what runs is left as it is.",
+    next: "holdfast rollback TARGET tells the reason for each place. A window or a range of data may be attested away by whoever knows better (--attest TEXT); for everything else deploy a release that repairs it.",
+};
+
 pub(super) const ARCHIVE_MISSING: Explanation = Explanation {
     what: "The file names an archive to upload, and the coordinator has none of that digest. It was never uploaded, or nothing has used it for so long that it was removed.",
     still_true: "Nothing was recorded and nothing was started: an archive is there before a deployment of it is.",

@@ -135,9 +135,7 @@ pub(crate) fn change(state: &mut TargetState, recorded: &Recorded) -> Result<(),
     }
     match &recorded.event {
         Event::TargetDeclared { spec, .. } => target::declared_anew(state, spec),
-        Event::Submitted { deployment, number, request, spec, plan, by, queue_deadline } => {
-            waiting::submitted(state, recorded, *deployment, *number, *request, spec, plan, by, *queue_deadline)?;
-        }
+        Event::Submitted { .. } => waiting::submitted(state, recorded)?,
         Event::Reserved { deployment, expected } => waiting::reserved(state, recorded, *deployment, expected)?,
         Event::Waits { deployment, why, not_before } => waiting::waits(state, *deployment, why, *not_before)?,
         Event::LeaseGranted { .. } => attempt::leased(state, recorded)?,

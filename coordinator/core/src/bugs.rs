@@ -66,6 +66,8 @@ bugs! {
     StartUnderHold = "start_under_hold";
     /// A change is permitted although what is carried over was not found as it was left.
     CarryUnread = "carry_unread";
+    /// A rollback on top of something unresolved frees the target without a change of its own.
+    RollbackFreesUnresolved = "rollback_frees_unresolved";
 }
 
 /// Whether a fault is on.

@@ -13,7 +13,7 @@ use holdfast_common::time::{Millis, Serving, Wall};
 use serde::{Deserialize, Serialize};
 
 use crate::state::{
-    AttemptState, CancelCause, DecisionRecord, DeploymentState, Ended, EventSequence, Evidence, HoldEnd, Inquiry,
+    AttemptState, CancelCause, DecisionRecord, DeploymentState, Ended, EventSequence, Evidence, HoldEnd, Inquiry, Kind,
     OperatorHold, ResourceKnowledge, Run, Waiting,
 };
 
@@ -49,6 +49,9 @@ pub enum Event {
         number: u64,
         /// The client's name for it.
         request: RequestId,
+        /// Whether it brings something new or goes back.
+        #[serde(default, skip_serializing_if = "Kind::is_deploy")]
+        kind: Kind,
         /// What was asked for.
         spec: DeploymentSpec,
         /// What permits will be bound to.

@@ -37,6 +37,7 @@ pub mod plan;
 pub mod policy;
 pub mod refusal;
 mod reservation;
+pub mod rollback;
 mod split;
 pub mod state;
 mod weigh;

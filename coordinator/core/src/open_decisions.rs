@@ -9,16 +9,20 @@
 //! abandon            a person's attestation
 //! note               nothing
 //! readmit            the same journal says that it still runs; nothing was allocated above its fence; no end was told
-//! rollback           another version
+//! rollback           runner out; it changed something; the way back over it is compatible now
+//!
+//! a rollback that rests on something unresolved is accepted as failed or cancelled on a person's attestation only
 //! ```
 
 use holdfast_common::id::{EvidenceId, OperationId, ResourceName, Revision, StepName};
 use holdfast_common::outcome::{FailureClass, OperationState, StepEnd};
 use holdfast_common::recovery::{AttestedTarget, DecisionKind, Runner};
-use holdfast_common::spec::{Reach, RetryClass, StepEffect};
+use holdfast_common::spec::{Reach, RetryClass, StepEffect, StepSpec};
+use holdfast_common::time::Wall;
 
 use crate::authority;
 use crate::fate::{self, Fate};
+use crate::rollback;
 use crate::state::{Deployment, DeploymentState, EvidenceSequence, StepState, TargetState};
 use crate::weigh::{self, RunnerKnown, StepKnown};
 
@@ -99,16 +103,17 @@ impl Checklist {
     }
 }
 
-/// The checklist of a deployment of the target. Changes nothing, whoever asks.
+/// The checklist of a deployment of the target. Changes nothing, whoever asks. `now` is for the window within which going
+/// back is compatible.
 #[must_use]
-pub fn open_decisions(state: &TargetState, deployment: &Deployment) -> Checklist {
+pub fn open_decisions(state: &TargetState, deployment: &Deployment, now: Wall) -> Checklist {
     let runner = weigh::runner(state, deployment);
     let question = weigh::in_question(deployment).map(|step| (step.clone(), weigh::step(state, deployment, step)));
     let known = question.as_ref().map(|(_, known)| known);
-    let facts = Facts { state, deployment, runner: &runner, known };
+    let facts = Facts { state, deployment, runner: &runner, known, now };
     let decisions = KINDS.map(|kind| OpenDecision { kind, why_not: why_not(&facts, kind), leads_to: leads_to(kind) });
     let relation = relation(&facts);
-    let who_can_act = who_can_act(state, &facts);
+    let who_can_act = bring_on(state, deployment, &runner);
     let steps = question.into_iter().map(|(step, known)| OpenStep {
         step: step.name,
         resource: step.resource,
@@ -139,18 +144,19 @@ struct Facts<'a> {
     deployment: &'a Deployment,
     runner: &'a RunnerKnown,
     known: Option<&'a StepKnown>,
+    now: Wall,
 }
 
 fn why_not(facts: &Facts<'_>, kind: DecisionKind) -> Option<String> {
     let unsettled = matches!(facts.deployment.state, DeploymentState::Uncertain | DeploymentState::Held);
     let refused = match kind {
         DecisionKind::Note => return None,
-        DecisionKind::Rollback => return Some("not supported by this version".to_owned()),
         DecisionKind::Abandon
         | DecisionKind::Retry
         | DecisionKind::AcceptSucceeded
         | DecisionKind::AcceptFailed
         | DecisionKind::AcceptCancelled
+        | DecisionKind::Rollback
         | DecisionKind::Readmit
             if !unsettled =>
         {
@@ -162,6 +168,7 @@ fn why_not(facts: &Facts<'_>, kind: DecisionKind) -> Option<String> {
         DecisionKind::AcceptCancelled => accept(facts).and_then(|()| {
             facts.deployment.cancel.is_some().then_some(()).ok_or_else(|| "no stop was asked for".to_owned())
         }),
+        DecisionKind::Rollback => roll_back(facts),
         DecisionKind::Readmit => readmit(facts),
         DecisionKind::Abandon => weigh::attested(facts.deployment, None)
             .map(|_| ())
@@ -193,6 +200,21 @@ fn retry(facts: &Facts<'_>) -> Result<(), String> {
             }
         },
     }
+}
+
+fn roll_back(facts: &Facts<'_>) -> Result<(), String> {
+    out(facts)?;
+    let question = weigh::in_question(facts.deployment).map(|step| &step.name);
+    let fate = |step: &StepSpec| match facts.known.filter(|_| question == Some(&step.name)) {
+        Some(known) => match known.state {
+            OperationState::Applied => Fate::Applied(known.observed.clone()),
+            OperationState::NotApplied => Fate::NotApplied,
+            OperationState::Partial => Fate::Partial,
+            OperationState::Applying | OperationState::Unknown => Fate::Unknown,
+        },
+        None => fate::of(facts.deployment, step),
+    };
+    rollback::why_not(facts.state, facts.deployment, fate, facts.now).map_err(|why| why.to_string())
 }
 
 fn readmit(facts: &Facts<'_>) -> Result<(), String> {
@@ -252,6 +274,9 @@ fn unverified(deployment: &Deployment) -> Option<&StepName> {
 
 fn accept(facts: &Facts<'_>) -> Result<(), String> {
     out(facts)?;
+    if rollback::rests_on_unresolved(facts.deployment) && weigh::attested(facts.deployment, None).is_none() {
+        return Err("what it was to undo is partial or unknown, and nobody has attested what is there".to_owned());
+    }
     match facts.known.map(|known| (known.state, &known.because)) {
         Some((OperationState::Unknown | OperationState::Applying, because)) => {
             Err(format!("what the step left is not known: {because}"))
@@ -293,9 +318,15 @@ fn relation(facts: &Facts<'_>) -> String {
     }
 }
 
-fn who_can_act(state: &TargetState, facts: &Facts<'_>) -> Vec<String> {
+/// Who can bring a deployment of the target on, in words for people.
+#[must_use]
+pub fn who_can_act(state: &TargetState, deployment: &Deployment) -> Vec<String> {
+    bring_on(state, deployment, &weigh::runner(state, deployment))
+}
+
+fn bring_on(state: &TargetState, deployment: &Deployment, runner: &RunnerKnown) -> Vec<String> {
     let mut who = vec!["a person who may decide".to_owned()];
-    let reach = weigh::in_question(facts.deployment)
+    let reach = weigh::in_question(deployment)
         .and_then(|step| step.resource.as_ref())
         .and_then(|resource| state.spec.resource(resource));
     match (reach.map(|resource| (resource.reach, &resource.name)), &state.home) {
@@ -303,7 +334,7 @@ fn who_can_act(state: &TargetState, facts: &Facts<'_>) -> Vec<String> {
         (Some((Reach::Host | Reach::Shared, resource)), _) => who.push(format!("an agent that reaches {resource}")),
         (None, _) => {}
     }
-    if !facts.runner.runner.is_out() {
+    if !runner.runner.is_out() {
         who.push("the attempt's own agent, when it comes back".to_owned());
         who.push("a person who may attest that the runner is out".to_owned());
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! the agent said   steps                                    cancel   the deployment
-//! failed, stopped  a carried step was found changed      any      held: somebody else was there
+//! failed, stopped  a carried step was found changed         any      held: somebody else was there
 //! succeeded        all applied, all checks held             -        succeeded ("came too late" where a stop was asked for)
 //! failed, stopped  an unsafe step may be applied in part    any      held
 //! failed, stopped  all changes applied, a check after       any      failed: applied, not healthy. No other try
@@ -29,10 +29,19 @@ use crate::reservation::{self, End};
 use crate::split;
 use crate::state::{Attempt, AttemptState, CancelCause, CarryState, Deployment, DeploymentState, StepState};
 
-/// Whether the end that an agent tells agrees with what it told of the steps. A success with a step missing, or a
-/// failure with nothing missing, is not believed.
+/// Whether the end that an agent tells agrees with what it told of the steps. A success with a step missing or over something
+/// that was not found as it was left, or a failure with nothing missing, is not believed.
 pub(crate) fn agrees(attempt: &Attempt, end: AttemptEnd) -> bool {
-    let done = |state| matches!(state, StepState::Ended(StepEnd::Applied) | StepState::Carried { .. });
+    let done = |state| match state {
+        StepState::Ended(StepEnd::Applied) => true,
+        StepState::Carried { carry } => carry.may_follow(),
+        StepState::Pending
+        | StepState::Permitted
+        | StepState::Started
+        | StepState::Ended(StepEnd::Failed { .. } | StepEnd::Stopped { .. } | StepEnd::Unknown | StepEnd::NotStarted) => {
+            false
+        }
+    };
     let all = attempt.steps.iter().all(|step| done(step.state));
     match end {
         AttemptEnd::Succeeded => all,

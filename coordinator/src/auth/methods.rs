@@ -93,6 +93,8 @@ pub const METHODS: &[Method] = &[
     once("/holdfast.v1.OperatorService/CreateToken", MANAGE),
     once("/holdfast.v1.OperatorService/ListTokens", MANAGE),
     once("/holdfast.v1.OperatorService/RevokeToken", MANAGE),
+    once("/holdfast.v1.OperatorService/ListRollbackCandidates", VIEW),
+    once("/holdfast.v1.OperatorService/Rollback", on_target(Permission::Rollback)),
     once("/grpc.health.v1.Health/Check", Demand::Nothing),
     streaming("/grpc.health.v1.Health/Watch", Demand::Nothing),
     streaming("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", Demand::SignedIn),

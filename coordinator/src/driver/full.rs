@@ -173,6 +173,7 @@ fn waits_for(message: &Message) -> Option<&str> {
             | Asked::InquiryAnswered { .. } => Some(target.as_str()),
             Asked::Declare { .. }
             | Asked::Submit { .. }
+            | Asked::Rollback { .. }
             | Asked::Heard { .. }
             | Asked::Cancel { .. }
             | Asked::Inspect { .. }

@@ -46,6 +46,7 @@ pub use asked::{Asked, Told};
 pub use error::{Error, Fatal};
 pub use handle::Handle;
 pub use inbox::{Inbox, Message, Taken, channel};
+pub use input::PAST;
 pub use step::Driver;
 pub use watchers::News;
 

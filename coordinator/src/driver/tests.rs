@@ -21,6 +21,7 @@ use holdfast_common::report::{Disposition, FiledReason, ReportBody};
 use holdfast_common::spec::TargetSpec;
 use holdfast_common::time::{Serving, Wall};
 use holdfast_coordinator_core::input::{Candidate, Speaker, Until};
+use holdfast_coordinator_core::rollback::Retained;
 use holdfast_coordinator_core::state::{AttemptState, DeploymentState, EvidenceSequence, InquiryKind};
 use holdfast_coordinator_core::{Answer, Effect, Event, Refusal, TargetState};
 use rand::SeedableRng as _;
@@ -610,6 +611,7 @@ fn fence_off_inspection_and_decision_free_the_target() {
         kind: DecisionKind::AcceptFailed,
         reason,
         shown: EvidenceSequence(0),
+        retained: Retained::new(),
     };
     assert!(matches!(rig.ask(early), Err(Error::Refused(Refusal::DecisionNotOpen { .. }))));
     rig.crash_and_restart();

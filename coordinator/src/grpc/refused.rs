@@ -198,6 +198,9 @@ fn refusal_problem(about: &Subject, refusal: &Refusal) -> Problem {
             .next(format!("holdfast reconcile show {name}"))
             .next(format!("holdfast reconcile attest {name} ..., where a person knows how it stands"))
             .with("deployment", &name),
+        Refusal::NothingToGoBackTo { .. } | Refusal::CannotGoBack(_) => {
+            problem.next(format!("holdfast rollback {target}, which lists each place and why not"))
+        }
         Refusal::Broken { because } => {
             tracing::error!(%target, because, "a decision contradicts the state");
             internal(Code::Internal)
@@ -221,8 +224,10 @@ pub(super) fn title(name: &str, refusal: &Refusal) -> String {
             format!("resource {resource} has revision {recorded} on record, the file expects {expected}")
         }
         Refusal::TargetOnHold(hold) => format!("{} has put the target on hold", hold.by),
+        Refusal::CannotGoBack(why) => format!("{name} can't go back: {}", view::sentence::no_way_back(why)),
         Refusal::NotDeclared
         | Refusal::OrderPassed { .. }
+        | Refusal::NothingToGoBackTo { .. }
         | Refusal::NotOnHold
         | Refusal::ObservedMissing { .. }
         | Refusal::TargetInUse { .. }

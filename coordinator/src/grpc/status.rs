@@ -107,6 +107,8 @@ pub fn grpc_code(code: Code) -> tonic::Code {
         | Code::AlreadyEnded
         | Code::TokenExists
         | Code::NothingToReconcile
+        | Code::NothingToGoBackTo
+        | Code::CannotGoBack
         | Code::DecisionNotOpen
         | Code::CannotInspect
         | Code::CannotFenceOff

@@ -97,6 +97,9 @@ pub trait Transaction {
     /// A deployment of that target that ended.
     fn past_deployment(&mut self, target: &TargetName, id: DeploymentId) -> Result<Option<PastDeployment>, Error>;
 
+    /// Deployments of that target that ended, whole: the last ones, at most so many.
+    fn past_deployments(&mut self, target: &TargetName, limit: u32) -> Result<Vec<Deployment>, Error>;
+
     /// Whether a report of that sequence was answered before, and with what content.
     fn answered(
         &mut self,

@@ -198,6 +198,7 @@ pub fn reading_from_wire(reading: v1::Reading) -> Result<Reading, Invalid> {
         revision: parsed_or_none("reading.revision", &reading.revision)?,
         active: operation_from_wire("reading.active_operation", &reading.active_operation)?,
         highest_fence: holdfast_common::fence::Fence::from_u64(reading.highest_fence),
+        retained: reading.retained.iter().map(|text| parsed("reading.retained", text)).collect::<Result<_, _>>()?,
         detail: reading.detail,
     })
 }
@@ -211,6 +212,7 @@ pub fn reading_to_wire(reading: &Reading) -> v1::Reading {
         revision: reading.revision.as_ref().map(Revision::to_string).unwrap_or_default(),
         active_operation: reading.active.as_ref().map(OperationId::to_string).unwrap_or_default(),
         highest_fence: reading.highest_fence.map(|fence| fence.as_u64()).unwrap_or_default(),
+        retained: reading.retained.iter().map(Revision::to_string).collect(),
         detail: reading.detail.clone(),
     }
 }

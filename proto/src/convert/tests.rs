@@ -58,6 +58,7 @@ fn reports_survive_the_wire() {
         revision: Revision::new("by-hand").ok(),
         active: None,
         highest_fence: None,
+        retained: Vec::new(),
         detail: "read".to_owned(),
     };
     for found in [Reread::Read { reading }, Reread::Failed { detail: "no route".to_owned() }] {

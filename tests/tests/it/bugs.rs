@@ -100,6 +100,7 @@ fn coordinator_core(bug: CoordinatorCoreBug) -> Caught {
         B::StartUnderHold => by_core("a_start_under_hold_is_caught"),
         // An honest agent asks for nothing before it has looked.
         B::CarryUnread => by_core("a_change_over_what_was_not_read_again_is_caught"),
+        B::RollbackFreesUnresolved => by_core("a_rollback_that_frees_the_unresolved_is_caught"),
     }
 }
 

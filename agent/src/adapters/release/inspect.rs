@@ -9,7 +9,7 @@ use super::error::Error;
 use super::ledger::{self, Seen, State};
 use super::names::ReleaseName;
 use super::root::{Current, Root};
-use super::{identity, slots, take};
+use super::{identity, restore, slots, take};
 use crate::durable;
 
 /// How often a look is repeated when the resource changes under it.
@@ -91,6 +91,7 @@ fn reading(
         revision: ledger::revision_of(root, current)?,
         active: seen.active.clone(),
         highest_fence: slots::highest(root)?,
+        retained: restore::retained(root.path())?,
         detail,
     })
 }
@@ -136,6 +137,7 @@ fn unknown(resource_identity: String, detail: String) -> Reading {
         revision: None,
         active: None,
         highest_fence: None,
+        retained: Vec::new(),
         detail,
     }
 }

@@ -7,7 +7,7 @@ use holdfast_proto::v1::{self, DecisionKind};
 
 use super::about;
 use crate::command::confirm::Given;
-use crate::command::{Context, Outcome, confirm};
+use crate::command::{Context, Outcome, confirm, label};
 use crate::failure::Failure;
 use crate::view::{self, word};
 
@@ -91,8 +91,14 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
         evidence_sequence: args.shown.unwrap_or(list.evidence_sequence),
         confirm,
     };
-    let deployment = client.decide(request).await?;
+    let answer = client.decide(request).await?;
+    let deployment = answer.deployment.ok_or(Failure::incomplete("deployment"))?;
     context.print_deployment(&deployment)?;
+    if let Some(rollback) = answer.rollback.as_ref().map(|rollback| one_line(&label(rollback))) {
+        context
+            .printer
+            .talk(&format!("{rollback} goes back over it, and holds the target now: holdfast watch {rollback}"))?;
+    }
     Ok(ExitCode::Done)
 }
 

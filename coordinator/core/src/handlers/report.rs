@@ -177,7 +177,7 @@ fn file(draft: &mut Draft<'_>, heard: &Heard<'_>, last: EvidenceSequence, reason
 fn heard_the_end(draft: &Draft<'_>, claim: &Claim) -> bool {
     let Some(deployment) = draft.current().filter(|current| current.id == claim.deployment) else { return false };
     let last = deployment.attempts.last().filter(|last| policy::trusts(draft.state(), deployment, last));
-    last.is_some() && matches!(policy::next(draft.state(), deployment), Some(policy::Move::Decide(_)))
+    last.is_some() && matches!(policy::next(draft.state(), deployment, draft.now.wall), Some(policy::Move::Decide(_)))
 }
 
 /// Keeps a piece of evidence at the next place of its deployment.

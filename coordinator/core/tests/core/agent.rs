@@ -256,6 +256,7 @@ impl Agent {
             revision: ledger.revision(work.target, &resource),
             active: None,
             highest_fence: None,
+            retained: Vec::new(),
             detail: String::new(),
         };
         let as_left = !unreadable && reading.is_as_left(left.as_ref());

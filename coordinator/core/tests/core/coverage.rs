@@ -80,6 +80,8 @@ rows! {
         Refusal::EvidenceMoved { .. } => "evidence_moved",
         Refusal::CannotInspect { .. } => "cannot_inspect",
         Refusal::CannotFenceOff { .. } => "cannot_fence_off",
+        Refusal::NothingToGoBackTo { .. } => "nothing_to_go_back_to",
+        Refusal::CannotGoBack(_) => "cannot_go_back",
         Refusal::FenceExhausted => "fence_exhausted",
         Refusal::Broken { .. } => "broken",
     }
@@ -232,6 +234,7 @@ pub const DEPLOYMENT_MOVES: &[(&str, &str)] = &[
     ("queued", "active"),
     ("queued", "failed"),
     ("queued", "cancelled"),
+    ("queued", "held"),
     ("active", "queued"),
     ("active", "uncertain"),
     ("active", "held"),
@@ -292,12 +295,11 @@ pub fn expected() -> (Vec<Row>, Vec<Row>) {
         .chain(moves("attempt", ATTEMPT_MOVES))
         .chain(moves("deployment", DEPLOYMENT_MOVES))
         .chain(moves("step", STEP_MOVES));
-    // A stranger is told what is told of nothing; a decision never contradicts the state; what this version does not
-    // support is never decided, and a note is evidence; what would only be repeated is never tried again; the target is declared before the sequence begins.
+    // A stranger is told what is told of nothing; a decision never contradicts the state; a note is evidence; what would only be
+    // repeated is never tried again.
     let never = [
         ("filed", "wrong_agent", ""),
         ("refused", "broken", ""),
-        ("decided", "rollback", ""),
         ("decided", "note", ""),
         ("event", "retry_scheduled_permanent", ""),
     ];

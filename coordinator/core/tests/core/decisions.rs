@@ -51,7 +51,6 @@ impl Scene {
         let number = self.world.deployments + 1;
         let (deployment, request) = (deployment_id(number), request_id(number));
         self.world.feed(0, &Input::Submit { deployment, request, spec, by: anna(), no_queue: false })?;
-        self.world.deployments += 1;
         Ok(deployment)
     }
 
@@ -142,7 +141,7 @@ impl Scene {
     }
 
     pub fn list(&self) -> Checklist {
-        open_decisions(self.state(), self.current())
+        open_decisions(self.state(), self.current(), self.world.now().wall)
     }
 
     pub fn inquiry(&mut self, raise: bool) -> EvidenceId {
@@ -160,6 +159,7 @@ impl Scene {
             revision: Some(revision("r1")),
             active: None,
             highest_fence: None,
+            retained: Vec::new(),
             detail: String::new(),
         };
         let finding = if raised { Finding::Raised { reading } } else { Finding::Read(reading) };
@@ -433,6 +433,7 @@ fn what_a_deployment_left_in_part_makes_the_queue_wait_for_a_reading() {
         revision: Some(revision("r0")),
         active: None,
         highest_fence: None,
+        retained: Vec::new(),
         detail: String::new(),
     };
     let (speaker, evidence) = (scene.world.speaker(0, 0), scene.world.draw_evidence());

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use holdfast_coordinator_core::bugs::Bug;
 
-use crate::{decisions, random, scene};
+use crate::{decisions, random, rollback, scene};
 
 /// Enough for every fault that the sequences can see; each is found within the first few.
 const SEQUENCES: u64 = 3_000;
@@ -59,6 +59,7 @@ faults! {
     by tests {
         a_decision_on_old_evidence_is_caught: EvidenceMovedIgnored, decisions::a_decision_on_old_evidence_is_refused;
         a_reading_before_the_runner_was_out_is_caught: ReadingBeforeRunnerOut, decisions::a_reading_counts_only_if_it_was_asked_for_after_the_runner_was_out;
+        a_rollback_that_frees_the_unresolved_is_caught: RollbackFreesUnresolved, rollback::a_rollback_on_something_unresolved_holds_the_target_until_a_change_of_its_own_is_applied;
         an_early_permit_is_caught_exactly: SecondPermit, decisions::a_second_permit_waits_for_the_first;
     }
 }

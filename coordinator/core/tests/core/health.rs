@@ -8,6 +8,7 @@ use holdfast_coordinator_core::state::*;
 use holdfast_coordinator_core::*;
 
 use crate::decisions::{Scene, ended, over, switch};
+use crate::retries::reread;
 use crate::specs::*;
 
 const NOT_HEALTHY: StepEnd = StepEnd::Failed { maybe_partial: false, class: FailureClass::Permanent };
@@ -85,6 +86,7 @@ fn contact_lost_while_checking_is_an_interruption_and_the_checks_run_again_where
     let states: Vec<StepState> = second.steps.iter().map(|step| step.state).collect();
     let again = [StepState::Carried { carry: CarryState::Due }, StepState::Pending, StepState::Pending];
     assert_eq!(states, again, "a check that held before is not carried");
+    assert_eq!(scene.say(reread("switch", OperationState::Applied, "r1")), Disposition::Accepted);
     for check in ["verify-1", "verify-2"] {
         assert_eq!(scene.say(ended(check, StepEnd::Applied)), Disposition::Accepted);
     }
@@ -183,6 +185,7 @@ fn accepting_a_success_needs_the_checks_observed_or_attested() {
     scene.world.assign(0, &[0]);
     assert_eq!(scene.current().attempts[1].agent, agent_name(1), "the first one was found out, and anybody may look");
     assert_eq!(scene.current().attempts[1].steps[0].state, StepState::Carried { carry: CarryState::Due });
+    assert_eq!(scene.say(reread("switch", OperationState::Applied, "r1")), Disposition::Accepted);
     let _ = scene.say(ended("verify-1", StepEnd::Applied));
     let _ = scene.say(over(AttemptEnd::Succeeded));
     assert_eq!(scene.ended(id).state, DeploymentState::Succeeded);

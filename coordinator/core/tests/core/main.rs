@@ -21,3 +21,4 @@ mod order;
 mod plan;
 mod recovery;
 mod retries;
+mod rollback;

@@ -175,11 +175,12 @@ fn reading(state: OperationState, found: &str) -> Reading {
         revision: (!found.is_empty()).then(|| revision(found)),
         active: None,
         highest_fence: None,
+        retained: Vec::new(),
         detail: String::new(),
     }
 }
 
-fn reread(step: &str, state: OperationState, found: &str) -> ReportBody {
+pub fn reread(step: &str, state: OperationState, found: &str) -> ReportBody {
     ReportBody::Reread { step: step_name(step), found: Reread::Read { reading: reading(state, found) } }
 }
 
@@ -268,6 +269,27 @@ fn what_was_said_of_a_carried_step_is_said_anew_after_a_restart_and_a_difference
     }
     let again = scene.say(reread("app", OperationState::Applied, "r2"));
     assert_eq!((again, carried(&scene, "app")), (Disposition::Filed(FiledReason::StepOutOfOrder), carry(Differs)));
+}
+
+#[test]
+fn a_reading_of_another_resource_differs_and_no_success_is_believed_over_it() {
+    let mut scene = Scene::on(site(Reach::Shared));
+    let id = scene.submit(vec![switch(RetryClass::Unsafe), check("look")], 5);
+    scene.run();
+    assert_eq!(scene.permit("switch"), Answer::Permitted);
+    scene.lapse();
+    let raised = scene.inquiry(true);
+    scene.answer(raised, true, OperationState::Applied);
+    scene.decide(DecisionKind::Retry).expect("read as applied");
+    scene.run();
+    let other = Reading { resource_identity: "two".into(), ..reading(OperationState::Applied, "r1") };
+    let said = ReportBody::Reread { step: step_name("switch"), found: Reread::Read { reading: other } };
+    assert_eq!(scene.say(said), Disposition::Accepted);
+    assert_eq!(carried(&scene, "switch"), carry(CarryState::Differs));
+    let _ = scene.say(ended("look", StepEnd::Applied));
+    assert_eq!(scene.say(over(AttemptEnd::Succeeded)), Disposition::Filed(FiledReason::StepOutOfOrder));
+    scene.lapse();
+    assert_eq!(stands(&scene, id), DeploymentState::Held);
 }
 
 /// The second attempt found somebody else's work, and has ended.

@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hasher};
 
 use holdfast_common::recovery::DecisionKind;
 use holdfast_common::spec::{Reach, RetryClass};
-use holdfast_common::time::Millis;
+use holdfast_common::time::{Millis, Wall};
 use holdfast_coordinator_core::state::*;
 use holdfast_coordinator_core::{Effect, Input, due, open_decisions};
 use serde::Serialize;
@@ -181,7 +181,6 @@ pub fn search(retry: RetryClass, budget: Budget) -> Found {
     spec.timeouts.deployment = (budget.deadlines > 0).then_some(Millis(DEADLINE_AFTER));
     let (deployment, request) = (deployment_id(1), request_id(1));
     world.feed(0, &Input::Submit { deployment, request, spec, by: anna(), no_queue: false }).expect("submits");
-    world.deployments = 1;
     let start = Place { world, budget, sent: BTreeSet::new() };
     let mut buffer = Vec::new();
     let first = hash(&start, &mut buffer);
@@ -265,7 +264,7 @@ fn moves(place: &Place) -> Vec<Move> {
         moves.push(Move::Deadline);
     }
     if let Some(current) = &state.current {
-        let list = open_decisions(state, current);
+        let list = open_decisions(state, current, Wall(0));
         let open = list.decisions.iter().filter(|open| open.why_not.is_none() && open.kind != DecisionKind::Note);
         moves.extend(open.map(|open| Move::Decide(open.kind)));
         if budget.raises > 0 && current.state == DeploymentState::Uncertain {

@@ -13,6 +13,7 @@ use holdfast_common::spec::{PlanDigest, TargetSpec};
 use holdfast_common::time::{Millis, Serving, Wall};
 use holdfast_coordinator_core::input::*;
 use holdfast_coordinator_core::invariants::{self, Step};
+use holdfast_coordinator_core::rollback::Retained;
 use holdfast_coordinator_core::state::*;
 use holdfast_coordinator_core::*;
 use serde::Serialize;
@@ -83,6 +84,7 @@ mod bare {
                 id,
                 number: _,
                 request: _,
+                kind,
                 spec: _,
                 plan: _,
                 submitted_by: _,
@@ -104,7 +106,7 @@ mod bare {
                 ended,
             } = self.0;
             let instants = (not_before, queue_deadline, deadline, over_deadline, policy_at);
-            let place = (id, state, waiting, instants, reserved_at, expected);
+            let place = (id, kind, state, waiting, instants, reserved_at, expected);
             (place, attempts, cancel, evidence, inquiries, decisions, ended).serialize(to)
         }
     }
@@ -266,6 +268,7 @@ impl World {
             match &recorded.event {
                 Event::EvidenceFiled { .. } | Event::InquiryOpened { .. } => self.evidence += 1,
                 Event::LeaseGranted { .. } => self.attempts += 1,
+                Event::Submitted { .. } => self.deployments += 1,
                 _ => {}
             }
             let held = &mut self.targets[target];
@@ -375,6 +378,19 @@ impl World {
             assert!(heard.map(|l| l.heard) >= at_least, "a restart lapses a lease that lived");
             target.state = rebuilt;
         }
+    }
+
+    /// Asks to go back.
+    pub fn go_back(&mut self, target: usize, to: &str, attested: bool, retained: Retained) -> Result<Answer, Refusal> {
+        let (deployment, request) = (deployment_id(self.deployments + 1), request_id(self.deployments + 1));
+        let (to, past) = (revision(to), self.past(target));
+        let (reason, attested) = ("not healthy".into(), attested.then(|| "tried on a copy".to_owned()));
+        self.feed(target, &Input::Rollback { deployment, request, to, by: anna(), reason, attested, past, retained })
+    }
+
+    /// What ended on a target.
+    pub fn past(&self, target: usize) -> Vec<Deployment> {
+        self.targets[target].ended.values().cloned().collect()
     }
 
     /// The target of a deployment.
@@ -576,6 +592,7 @@ impl World {
             revision: found.revision,
             active: None,
             highest_fence: found.raised,
+            retained: Vec::new(),
             detail: String::new(),
         };
         let finding = match (found.failed, found.raised) {

@@ -19,6 +19,7 @@ mod logs;
 mod page;
 mod plan;
 mod reconciliation;
+mod rollback;
 mod submit;
 mod targets;
 mod tokens;
@@ -123,4 +124,6 @@ answered_by! {
     hold_target: HoldTargetRequest => HoldTargetResponse by hold::place;
     unhold_target: UnholdTargetRequest => UnholdTargetResponse by hold::take_away;
     plan: PlanRequest => PlanResponse by plan::plan;
+    list_rollback_candidates: ListRollbackCandidatesRequest => ListRollbackCandidatesResponse by rollback::candidates;
+    rollback: RollbackRequest => RollbackResponse by rollback::rollback;
 }

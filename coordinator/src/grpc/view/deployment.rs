@@ -5,8 +5,8 @@ use holdfast_common::outcome::StepEnd;
 use holdfast_common::spec::{OrderKey, StepSpec};
 use holdfast_common::time::Millis;
 use holdfast_coordinator_core::state::{
-    Attempt, AttemptState, CancelCause, Cancellation, CarryState, DecisionRecord, Deployment, EventSequence, StepRun,
-    StepState,
+    Attempt, AttemptState, Base, CancelCause, Cancellation, CarryState, DecisionRecord, Deployment, EventSequence,
+    RollbackOf, StepRun, StepState, Undone,
 };
 use holdfast_proto::convert::{WireEnum, duration_to_wire, wall_to_wire};
 use holdfast_proto::v1;
@@ -40,7 +40,7 @@ pub fn summary(target: &TargetName, deployment: &Deployment) -> v1::DeploymentSu
 /// How long ago an agent was last heard, for people.
 pub type Silence<'a> = &'a dyn Fn(&AgentName) -> Option<Millis>;
 
-/// Whole. `silence` is told of attempts with a live lease only.
+/// Whole, but for the rollbacks of it, which the store knows. `silence` is told of attempts with a live lease only.
 #[must_use]
 pub fn whole(
     target: &TargetName,
@@ -71,6 +71,29 @@ pub fn whole(
         order: deployment.spec.order.map(OrderKey::number),
         tries: deployment.tries(),
         max_tries: deployment.spec.retry.max_attempts,
+        rollback: deployment.kind.rollback().map(|of| rollback(target, of)),
+        rolled_back_by: Vec::new(),
+    }
+}
+
+/// Like `shop@prod#12`, in their order.
+#[must_use]
+pub fn undone(target: &TargetName, undoes: &[Undone]) -> Vec<String> {
+    let label = |undone: &Undone| DeploymentLabel { target: target.clone(), number: undone.number }.to_string();
+    undoes.iter().map(label).collect()
+}
+
+fn rollback(target: &TargetName, of: &RollbackOf) -> v1::RollbackOf {
+    let base = match of.base {
+        Base::AtRest => v1::RollbackBase::AtRest,
+        Base::Known => v1::RollbackBase::Known,
+        Base::Unresolved => v1::RollbackBase::Unresolved,
+    };
+    v1::RollbackOf {
+        undoes: undone(target, &of.undoes),
+        base: base as i32,
+        reason: of.reason.clone(),
+        attested: of.attested.clone().unwrap_or_default(),
     }
 }
 

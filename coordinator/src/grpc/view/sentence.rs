@@ -5,9 +5,10 @@ use holdfast_common::recovery::{AttestedRunner, AttestedTarget, DecisionKind, Ru
 use holdfast_common::report::{Report, ReportBody, Reread};
 use holdfast_common::text::{bounded, one_line};
 use holdfast_coordinator_core::Event;
+use holdfast_coordinator_core::rollback::WhyNot;
 use holdfast_coordinator_core::state::{
     Attempt, AttemptState, CancelCause, Deployment, DeploymentState, Evidence, EvidenceBody, HoldEnd, InquiryKind,
-    ResourceKnowledge, StepRun, Waiting,
+    Kind, ResourceKnowledge, StepRun, Waiting,
 };
 
 use super::enums::{attempt_verb, decline_words, filed_words, state_word};
@@ -133,7 +134,13 @@ pub fn waiting(why: &Waiting) -> String {
 pub fn event(event: &Event) -> String {
     match event {
         Event::TargetDeclared { spec, by } => format!("{by} declared {}", spec.name),
-        Event::Submitted { number, by, spec, .. } => format!("{by} submitted {}#{number}", spec.target),
+        Event::Submitted { number, by, spec, kind: Kind::Deploy, .. } => {
+            format!("{by} submitted {}#{number}", spec.target)
+        }
+        Event::Submitted { number, by, spec, kind: Kind::Rollback(of), .. } => {
+            let undone = super::deployment::undone(&spec.target, &of.undoes).join(", ");
+            format!("{by} submitted {}#{number}, which goes back over {undone}", spec.target)
+        }
         Event::Reserved { .. } => "the target is held for this deployment".to_owned(),
         Event::Waits { why, .. } => format!("waits: {}", waiting(why)),
         Event::LeaseGranted { number, agent, fence, ttl, readmits: Some(_), .. } => {
@@ -353,5 +360,22 @@ pub fn decision_word(kind: DecisionKind) -> &'static str {
         DecisionKind::Readmit => "readmit",
         DecisionKind::Abandon => "abandon",
         DecisionKind::Note => "note",
+    }
+}
+
+/// Why a target can't go back, in one sentence.
+#[must_use]
+pub fn no_way_back(why: &WhyNot) -> String {
+    match why {
+        WhyNot::WindowOver { until, .. } => format!("{why}: {}", super::instant(*until)),
+        WhyNot::NothingChanged { .. }
+        | WhyNot::IsRollback { .. }
+        | WhyNot::NoWay { .. }
+        | WhyNot::NoCheck { .. }
+        | WhyNot::Destroyed { .. }
+        | WhyNot::NoReverse { .. }
+        | WhyNot::NothingBefore { .. }
+        | WhyNot::NotRetained { .. }
+        | WhyNot::DataOutside { .. } => why.to_string(),
     }
 }

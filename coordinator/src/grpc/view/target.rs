@@ -94,7 +94,7 @@ pub fn who_can_act(state: &TargetState, deployment: &Deployment) -> String {
     let label = label(&state.spec.name, deployment);
     match deployment.state {
         DeploymentState::Uncertain | DeploymentState::Held => {
-            let who = open_decisions(state, deployment).who_can_act.join("; ");
+            let who = open_decisions::who_can_act(state, deployment).join("; ");
             format!("{who} (holdfast reconcile show {label})")
         }
         DeploymentState::Queued | DeploymentState::Active => match &deployment.waiting {

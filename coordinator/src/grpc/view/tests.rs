@@ -13,7 +13,7 @@ use holdfast_common::spec::{
 use holdfast_common::time::Millis;
 use holdfast_coordinator_core::TargetState;
 use holdfast_coordinator_core::state::{
-    Attempt, AttemptState, CancelCause, Deployment, DeploymentState, EventSequence, HoldUntil, OperatorHold,
+    Attempt, AttemptState, CancelCause, Deployment, DeploymentState, EventSequence, HoldUntil, Kind, OperatorHold,
     ResourceKnowledge, RevisionSource, Seen, StepRun, StepState,
 };
 use uuid::Uuid;
@@ -98,6 +98,7 @@ fn uncertain() -> TargetState {
         id: DeploymentId(Uuid::from_u128(1)),
         number: 12,
         request: RequestId(Uuid::from_u128(4)),
+        kind: Kind::Deploy,
         plan: PlanDigest::of(&spec(), &target),
         spec: spec(),
         submitted_by: OperatorName::new("anna").unwrap(),

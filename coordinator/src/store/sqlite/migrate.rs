@@ -15,6 +15,7 @@ struct Migration {
 const ALL: &[Migration] = &[
     Migration { number: 1, name: "first", sql: include_str!("0001_first.sql") },
     Migration { number: 2, name: "grants", sql: include_str!("0002_grants.sql") },
+    Migration { number: 3, name: "rollbacks", sql: include_str!("0003_rollbacks.sql") },
 ];
 
 /// "HLDF": how a Holdfast store is told from other SQLite files.

@@ -277,8 +277,13 @@ fn follow(connection: &Connection, state: &TargetState, recorded: &Recorded) -> 
             InquiryKind::Inspect => {}
         },
         Event::EvidenceFiled { deployment, evidence } => file(connection, state, *deployment, evidence)?,
+        Event::Submitted { deployment, kind, .. } => {
+            for undone in kind.rollback().iter().flat_map(|of| &of.undoes) {
+                let sql = "INSERT INTO rollbacks (undone, rollback) VALUES (?1, ?2)";
+                execute(connection, "chain a rollback", sql, params![undone.id.to_string(), deployment.to_string()])?;
+            }
+        }
         Event::TargetDeclared { .. }
-        | Event::Submitted { .. }
         | Event::Waits { .. }
         | Event::LeaseRenewed { .. }
         | Event::OfferAccepted { .. }

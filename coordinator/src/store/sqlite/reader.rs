@@ -7,7 +7,7 @@ use std::time::Duration;
 use holdfast_common::id::{AgentName, DeploymentId, DeploymentLabel, OperatorName, RequestId, TargetName};
 use holdfast_common::time::Wall;
 use holdfast_coordinator_core::TargetState;
-use holdfast_coordinator_core::state::Evidence;
+use holdfast_coordinator_core::state::{Evidence, Undone};
 use rusqlite::{Connection, OpenFlags, Row, params};
 use tokio::sync::Semaphore;
 
@@ -167,6 +167,11 @@ impl Reader {
     /// What a request id stands for.
     pub fn submission(&self, request: RequestId) -> Result<Option<Submission>, Error> {
         self.with(|connection| look_up::submission(connection, request))
+    }
+
+    /// The rollbacks that go back over a deployment, in order.
+    pub fn rollbacks_of(&self, id: DeploymentId) -> Result<Vec<Undone>, Error> {
+        self.with(|connection| look_up::rollbacks_of(connection, id))
     }
 
     /// The target of a deployment.

@@ -7,7 +7,7 @@ use holdfast_common::spec::TargetSpec;
 use holdfast_common::time::{Millis, Serving, Wall};
 use holdfast_coordinator_core::TargetState;
 use holdfast_coordinator_core::input::{Answered, PastDeployment};
-use holdfast_coordinator_core::state::{PastAttempt, Run};
+use holdfast_coordinator_core::state::{Deployment, PastAttempt, Run};
 use rusqlite::{OptionalExtension, params};
 
 use super::{convert, failed, look_up, project, replay};
@@ -115,6 +115,10 @@ impl Transaction for SqliteTransaction<'_> {
 
     fn past_deployment(&mut self, target: &TargetName, id: DeploymentId) -> Result<Option<PastDeployment>, Error> {
         look_up::past_deployment(&self.tx, target, id)
+    }
+
+    fn past_deployments(&mut self, target: &TargetName, limit: u32) -> Result<Vec<Deployment>, Error> {
+        look_up::past_deployments(&self.tx, target, limit)
     }
 
     fn answered(
