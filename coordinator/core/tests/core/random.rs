@@ -429,10 +429,10 @@ fn operate(world: &mut World, draw: &mut Draw) {
             let kinds = if draw.one_in(2) { world.open(target, deployment) } else { KINDS.into() };
             let rare = [DecisionKind::Rollback, DecisionKind::Readmit];
             let rare = rare.into_iter().find(|rare| kinds.len() < KINDS.len() && kinds.contains(rare));
-            let kind = rare.filter(|_| !draw.one_in(3)).unwrap_or_else(|| draw.pick(&kinds));
+            let kind = rare.filter(|_| !draw.one_in(5)).unwrap_or_else(|| draw.pick(&kinds));
             let stale = u64::from(draw.one_in(6));
             let decided = world.decide(target, deployment, kind, stale);
-            if kind == DecisionKind::Rollback && decided.is_ok() && draw.one_in(3) {
+            if kind == DecisionKind::Rollback && decided.is_ok() && !draw.one_in(3) {
                 // Somebody thinks better of it, before an agent has taken it.
                 let back = deployment_id(world.deployments);
                 let cancel = Input::Cancel { deployment: back, by: anna(), reason: "stop".into(), past: None };
