@@ -109,3 +109,17 @@ pub struct Reading {
     /// A sentence for people. Data, never interpreted.
     pub detail: String,
 }
+
+impl Reading {
+    /// Whether the resource is as an operation left it that had been seen as applied. Where the revision that it left is
+    /// known, it must be there, and nothing must say that it is not the operation's; else the operation must be told as applied.
+    #[must_use]
+    pub fn is_as_left(&self, left: Option<&Revision>) -> bool {
+        match (self.state, left) {
+            (OperationState::Applied, None) => true,
+            (OperationState::Applied | OperationState::Unknown, Some(left)) => self.revision.as_ref() == Some(left),
+            (OperationState::NotApplied | OperationState::Applying | OperationState::Partial, _)
+            | (OperationState::Unknown, None) => false,
+        }
+    }
+}

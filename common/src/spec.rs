@@ -3,7 +3,7 @@
 //! These are what is stored, hashed into the plan's digest, and sent to agents. The files that people write are read
 //! into them by [`crate::file`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -199,7 +199,7 @@ impl std::fmt::Display for OrderKey {
 
 /// Limits for attempts that follow by themselves: only after attempts that changed nothing, or nothing that may not
 /// be repeated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RetrySpec {
     /// Tries in all, the first included.
     pub max_attempts: u32,
@@ -207,6 +207,9 @@ pub struct RetrySpec {
     pub backoff_initial: Millis,
     /// Bound of every delay.
     pub backoff_max: Millis,
+    /// Exit statuses of commands that are worth another try. Never zero.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub transient_exit_codes: BTreeSet<u8>,
 }
 
 /// A named part of a deployment.

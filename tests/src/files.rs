@@ -129,6 +129,13 @@ backoff = {{ initial = "100ms", max = "500ms" }}
         self
     }
 
+    /// With more about when another try follows, as TOML lines.
+    #[must_use]
+    pub fn retries(mut self, keys: &str) -> Self {
+        self.text = self.text.replace("[retry]\n", &format!("[retry]\n{keys}"));
+        self
+    }
+
     /// With deadlines of the whole, as TOML lines.
     #[must_use]
     pub fn timeouts(mut self, keys: &str) -> Self {

@@ -147,6 +147,8 @@ pub fn offer(claim: &Claim, ttl: Duration, steps: &[(&str, Vec<String>)]) -> Off
         carried: Vec::new(),
         cancel_grace: Some(prost_types::Duration { seconds: 1, nanos: 0 }),
         goes_on: None,
+        carries: Vec::new(),
+        transient_exit_codes: Vec::new(),
     }
 }
 

@@ -28,7 +28,7 @@ use holdfast_common::claim::Claim;
 use holdfast_common::fence::Fence;
 use holdfast_common::id::{AttemptId, EvidenceId, Revision, SessionId, StepName, TargetName};
 use holdfast_common::outcome::{Exit, Reading, StepEnd};
-use holdfast_common::report::{DeclineReason, PermitDenial, ReportSequence};
+use holdfast_common::report::{DeclineReason, PermitDenial, ReportSequence, Reread};
 use holdfast_common::spec::StepSpec;
 use holdfast_common::time::{Millis, Wall};
 use holdfast_net::ops::Pulse;
@@ -66,6 +66,8 @@ pub enum Event {
 pub enum HandEvent {
     /// A step's archive was looked at: why it is refused, where it is.
     Examined(AttemptId, StepName, Option<Refused>),
+    /// A carried step's resource was read again, or could not be.
+    Reread(AttemptId, StepName, Reread),
     /// A step's start record stands and its body runs.
     Started(AttemptId, StepName),
     /// A step is over, as told by its exit and its resource.
@@ -110,6 +112,8 @@ pub enum Finding {
 pub trait Hands {
     /// Looks at the archive that a step would put in place. Changes nothing.
     fn examine(&mut self, assignment: &Assignment, step: &StepSpec);
+    /// Reads the resource of a carried step again. Changes nothing.
+    fn reread(&mut self, assignment: &Assignment, step: &StepSpec);
     /// Launches a step under a shim. Its body must not begin after `not_after`, the end of the lease's count.
     fn launch(&mut self, assignment: &Assignment, step: &StepSpec, not_after: Option<Boot>);
     /// Stops a step's process group: SIGTERM, grace, SIGKILL.
@@ -458,6 +462,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
     fn hand(&mut self, event: HandEvent, batch: &mut Batch) {
         let (folder, input) = match event {
             HandEvent::Examined(attempt, step, refused) => (attempt, Input::Examined { step, refused }),
+            HandEvent::Reread(attempt, step, found) => (attempt, Input::Reread { step, found }),
             HandEvent::Started(attempt, step) => (attempt, Input::Started { step }),
             HandEvent::Ended(attempt, step, Told { end, exit, observed, detail }) => {
                 // A step that ended had begun: the start is told first, also when it was never seen.

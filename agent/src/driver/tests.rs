@@ -29,6 +29,10 @@ impl Noted {
 }
 
 impl Hands for Noted {
+    fn reread(&mut self, _: &Assignment, step: &StepSpec) {
+        self.note("reread", step);
+    }
+
     fn examine(&mut self, _: &Assignment, step: &StepSpec) {
         self.note("examine", step);
     }
@@ -203,6 +207,8 @@ fn offer_on(target: &str) -> FromCoordinator {
         carried: BTreeSet::new(),
         grace: Millis(10),
         goes_on: None,
+        carries: Vec::new(),
+        transient_exit_codes: BTreeSet::new(),
     };
     FromCoordinator::Offer { assignment: Box::new(assignment), ttl: Millis(10_000) }
 }

@@ -111,6 +111,14 @@ impl Hands for Workshop {
         self.spawn("archive", move |bench| bench.examine(&job));
     }
 
+    fn reread(&mut self, assignment: &Assignment, step: &StepSpec) {
+        let job = Job { assignment: assignment.clone(), step: step.clone() };
+        self.spawn("reread", move |bench| {
+            let found = look::again(&job, &bench.places);
+            bench.tell(HandEvent::Reread(job.attempt(), job.step.name.clone(), found));
+        });
+    }
+
     fn launch(&mut self, assignment: &Assignment, step: &StepSpec, not_after: Option<Boot>) {
         let job = Job { assignment: assignment.clone(), step: step.clone() };
         self.spawn("step", move |bench| bench.launch(&job, not_after));
@@ -429,6 +437,11 @@ impl Job {
         environment
     }
 
+    /// Whether the deployment lists that exit status of a command as worth another try.
+    fn is_transient(&self, status: i32) -> bool {
+        u8::try_from(status).is_ok_and(|status| self.assignment.transient_exit_codes.contains(&status))
+    }
+
     /// To put a revision in place on the step's resource.
     fn apply(&self, revision: Revision, content: Content) -> Result<Body, String> {
         let resource = self.resource().ok_or("the step's resource is not part of the offer")?;
@@ -477,6 +490,7 @@ impl Job {
         let class = match (&self.step.body, exit) {
             (StepBody::Release { .. } | StepBody::Restore, Exit::Exited(status)) => release::class_of_exit(status),
             (_, Exit::NotSpawned) => FailureClass::Infrastructure,
+            (StepBody::Command { .. }, Exit::Exited(status)) if self.is_transient(status) => FailureClass::Transient,
             // The check could not look, or something ended it: no word on what it was to look at.
             (StepBody::Check(_), exit) if !is_word_of_a_check(exit) => FailureClass::Infrastructure,
             (StepBody::Release { .. } | StepBody::Restore | StepBody::Command { .. } | StepBody::Check(_), _) => {

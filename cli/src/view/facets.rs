@@ -3,7 +3,7 @@
 
 use holdfast_common::text::one_line;
 use holdfast_common::time::Millis;
-use holdfast_proto::v1::{self, AttemptState, DeploymentState, StepEffect, StepState};
+use holdfast_proto::v1::{self, AttemptState, CarryState, DeploymentState, StepEffect, StepState};
 
 use super::cancellation::asker;
 use super::{Canvas, stamp, word};
@@ -89,7 +89,19 @@ fn contact(deployment: &v1::Deployment) -> Vec<String> {
         }
         (None, _, _) => format!("no lease is live; the last was attempt {} on {agent}", last.number),
     };
-    vec![line]
+    let mut lines = vec![line];
+    lines.extend(tries(deployment));
+    lines
+}
+
+/// How many tries were made, once there was more than one or none is left.
+fn tries(deployment: &v1::Deployment) -> Option<String> {
+    let (made, max) = (deployment.tries, deployment.max_tries);
+    let told = made > 1 || (made > 0 && made >= max && max > 1);
+    told.then(|| match max.saturating_sub(made) {
+        0 => format!("{made} tries of {max} are used up"),
+        left => format!("{made} tries of {max} were made, {left} more may follow by themselves"),
+    })
 }
 
 const MAY_RUN: &str = "whether it is still at work, and what it left at the target";
@@ -98,6 +110,8 @@ const MAY_RUN: &str = "whether it is still at work, and what it left at the targ
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Last<'a> {
     Applied,
+    /// It was applied, and somebody else has changed it since.
+    Disturbed,
     /// Nobody can tell what it came to; `what` is known of it, `open` what is not.
     Open {
         agent: &'a str,
@@ -120,6 +134,7 @@ impl<'a> Last<'a> {
             Some(if settled { Last::Settled } else { Last::Open { agent: &attempt.agent, what, open } })
         };
         match StepState::try_from(step.state) {
+            Ok(StepState::Carried) if step.carry == CarryState::Differs as i32 => Some(Last::Disturbed),
             Ok(StepState::Applied | StepState::Carried) => Some(Last::Applied),
             Ok(StepState::Permitted) => open("was permitted and may have begun", MAY_RUN),
             Ok(StepState::Started) => open("has begun", MAY_RUN),
@@ -168,6 +183,7 @@ fn effect(deployment: &v1::Deployment) -> Vec<String> {
         }
     };
     list("observed as applied", Last::Applied);
+    list("applied, and since changed by somebody else", Last::Disturbed);
     list("ended, and may be applied in part", Last::MaybePartial);
     list("ended, perhaps in part, and settled by a decision", Last::PartialSettled);
     list("ended without being applied", Last::Ended);
@@ -251,6 +267,7 @@ fn evidence(deployment: &v1::Deployment) -> Vec<String> {
 pub(super) fn open_lines(deployment: &v1::Deployment) -> Vec<String> {
     let open = |(name, last)| match last {
         Last::Open { agent, open, .. } => Some(format!("of step {} on {}: {open}", one_line(name), one_line(agent))),
+        Last::Disturbed => Some(format!("of step {}: what somebody else has left at its resource", one_line(name))),
         Last::Applied | Last::Settled | Last::MaybePartial | Last::PartialSettled | Last::Ended => None,
     };
     last_words(deployment).into_iter().filter_map(open).collect()

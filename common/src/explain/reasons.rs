@@ -33,6 +33,7 @@ pub(super) const DENIED_WORDS: &[&str] = &[
     "no_such_mutation",
     "plan_differs",
     "permit_open",
+    "carry_unread",
 ];
 pub(super) const DECLINED_WORDS: &[&str] =
     &["busy", "conflict", "unknown_target", "fence_regression", "host_policy", "draining", "no_room"];
@@ -100,6 +101,10 @@ pub(super) fn denied(denial: PermitDenial) -> Explanation {
         PermitDenial::PermitOpen => (
             "Another permit on this target is open: a change there has no known end yet.",
             "Reconcile the open one: holdfast reconcile list.",
+        ),
+        PermitDenial::CarryUnread => (
+            "The attempt carries over a step, and has not found its resource as that step had left it.",
+            "holdfast show D tells what it found there. If somebody else has changed it, the deployment is held.",
         ),
     };
     because(what, DENIED, next)

@@ -34,7 +34,7 @@ pub(super) const STATES: &[(&str, Explanation)] = &[
     (
         "held",
         state(
-            "Execution is known to have ended, and what it left is partial or unknown. Holdfast won't repeat or accept it by itself.",
+            "Execution is known to have ended, and what it left is partial or unknown, or somebody else has changed it since. Holdfast won't repeat or accept it by itself.",
             "The target stays reserved, and nothing of this deployment runs there.",
             "holdfast reconcile show D gives each decision as allowed or why not. Then holdfast reconcile decide D.",
         ),
@@ -206,9 +206,9 @@ pub(super) const STATES: &[(&str, Explanation)] = &[
     (
         "carried",
         state(
-            "The step was applied in an earlier attempt and is taken over as it is.",
-            "It was not run again.",
-            "Nothing. holdfast show D names the attempt that applied it.",
+            "The step was applied in an earlier attempt and is taken over as it is. Where its adapter can, its resource is read again before anything else of the attempt.",
+            "It was not run again. If somebody else has changed its resource since, nothing follows on it and the deployment is held.",
+            "Nothing, unless it is held. holdfast show D tells what was found there.",
         ),
     ),
     (

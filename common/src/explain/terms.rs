@@ -47,9 +47,9 @@ pub(super) const TERMS: &[(&str, Explanation)] = &[
     (
         "transient",
         term(
-            "It failed for a reason that passes. It is tried again, within the limit of tries.",
+            "It failed for a reason that passes, like an exit status that the deployment file lists. It is tried again where the step may be repeated, within the limit of tries.",
             "The step ended and was seen to end.",
-            "Wait for the next attempt.",
+            "Wait for the next attempt. Its event, retry_scheduled, tells the delay and the tries that are left.",
         ),
     ),
     (

@@ -63,7 +63,7 @@ every! {
         PermitDenial::LeaseExpired => "lease_expired", PermitDenial::CancelRecorded => "cancel_recorded",
         PermitDenial::DeadlinePassed => "deadline_passed", PermitDenial::OutOfOrder => "out_of_order",
         PermitDenial::NoSuchMutation => "no_such_mutation", PermitDenial::PlanDiffers => "plan_differs",
-        PermitDenial::PermitOpen => "permit_open",
+        PermitDenial::PermitOpen => "permit_open", PermitDenial::CarryUnread => "carry_unread",
     }
     DeclineReason {
         DeclineReason::Busy => "busy", DeclineReason::Conflict => "conflict",

@@ -40,8 +40,12 @@ const HOUR: Millis = Millis::from_secs(3600);
 const MONTH: Millis = Millis::from_secs(30 * 86_400);
 const DEFAULT_TTL: Millis = Millis::from_secs(30);
 const DEFAULT_GRACE: Millis = Millis::from_secs(10);
-const DEFAULT_RETRY: RetrySpec =
-    RetrySpec { max_attempts: 3, backoff_initial: Millis::from_secs(2), backoff_max: Millis::from_secs(60) };
+const DEFAULT_RETRY: RetrySpec = RetrySpec {
+    max_attempts: 3,
+    backoff_initial: Millis::from_secs(2),
+    backoff_max: Millis::from_secs(60),
+    transient_exit_codes: BTreeSet::new(),
+};
 
 /// A deployment file that is right in itself. What depends on inputs and on the target is open until
 /// [`resolve`](DeploymentFile::resolve).
@@ -239,9 +243,10 @@ fn order(reader: &mut Reader, item: &Item<'_>, inputs: &Inputs) -> Option<Order>
 fn retry(reader: &mut Reader, item: Option<Item<'_>>) -> RetrySpec {
     let keys = ["max_attempts", "backoff", "transient_exit_codes"];
     let Some(fields) = item.and_then(|item| reader.table(&item, &keys)) else { return DEFAULT_RETRY };
-    later::transient_exit_codes(reader, fields.get("transient_exit_codes"));
+    let transient_exit_codes = transient_exit_codes(reader, fields.get("transient_exit_codes"));
     let max_attempts = fields.get("max_attempts").and_then(|item| reader.integer(&item, 1..=100));
-    let mut retry = RetrySpec { max_attempts: max_attempts.unwrap_or(DEFAULT_RETRY.max_attempts), ..DEFAULT_RETRY };
+    let max_attempts = max_attempts.unwrap_or(DEFAULT_RETRY.max_attempts);
+    let mut retry = RetrySpec { max_attempts, transient_exit_codes, ..DEFAULT_RETRY };
     let Some(backoff) = fields.get("backoff").and_then(|item| reader.table(&item, &["initial", "max"])) else {
         return retry;
     };
@@ -257,4 +262,10 @@ fn retry(reader: &mut Reader, item: Option<Item<'_>>) -> RetrySpec {
         reader.fault(Code::InvalidValue, backoff.place.clone(), message);
     }
     retry
+}
+
+/// `retry.transient_exit_codes`: 0 is no failure, and what is above 255 no process can exit with.
+fn transient_exit_codes(reader: &mut Reader, item: Option<Item<'_>>) -> BTreeSet<u8> {
+    let codes = item.and_then(|item| reader.list(&item, 0..=255)).unwrap_or_default();
+    codes.iter().filter_map(|code| reader.integer(code, 1..=255)).filter_map(|code| u8::try_from(code).ok()).collect()
 }

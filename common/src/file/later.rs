@@ -14,16 +14,6 @@ pub(super) fn approval(reader: &mut Reader, item: Option<Item<'_>>) {
     }
 }
 
-/// `retry.transient_exit_codes`.
-pub(super) fn transient_exit_codes(reader: &mut Reader, item: Option<Item<'_>>) {
-    let Some(list) = item else { return };
-    let Some(codes) = reader.list(&list, 0..=255) else { return };
-    let valid = codes.iter().filter_map(|code| reader.integer(code, 1..=255)).count();
-    if valid > 0 && valid == codes.len() {
-        reader.not_supported(&list, "exit codes that are worth another try");
-    }
-}
-
 /// `order`: how the deployments of several targets follow each other.
 pub(super) fn order(reader: &mut Reader, item: Option<Item<'_>>) {
     if let Some(item) = item {

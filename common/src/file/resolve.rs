@@ -62,7 +62,7 @@ impl DeploymentFile {
             lease_ttl: self.lease_ttl,
             steps,
             cancel_grace: self.cancel_grace,
-            retry: self.retry,
+            retry: self.retry.clone(),
             timeouts: self.timeouts,
             policy: self.policy,
             order,

@@ -108,6 +108,7 @@ fn about(state: Option<&TargetState>, event: &Event) -> Option<DeploymentId> {
         | Event::DeploymentDeadlinePassed { deployment }
         | Event::DeploymentMoved { deployment, .. }
         | Event::PolicyScheduled { deployment, .. }
+        | Event::RetryScheduled { deployment, .. }
         | Event::Decided { deployment, .. }
         | Event::DeploymentEnded { deployment, .. } => Some(*deployment),
         Event::LeaseRenewed { .. }
@@ -161,6 +162,9 @@ pub(crate) fn change(state: &mut TargetState, recorded: &Recorded) -> Result<(),
             waiting::moved(state, *deployment, *to, *policy_at)?;
         }
         Event::PolicyScheduled { deployment, at } => waiting::scheduled(state, *deployment, *at)?,
+        Event::RetryScheduled { deployment, after, used, .. } => {
+            waiting::retry_scheduled(state, *deployment, *after, *used)?;
+        }
         Event::Decided { deployment, record } => target::decided(state, *deployment, record)?,
         Event::DeploymentEnded { deployment, state: end, .. } => waiting::ended(state, *deployment, *end)?,
         Event::RevisionRecorded { resource, knowledge } => target::revision(state, resource, knowledge)?,

@@ -64,6 +64,8 @@ bugs! {
     VerifyCarried = "verify_carried";
     /// A new attempt begins although an operator has put the target on hold.
     StartUnderHold = "start_under_hold";
+    /// A change is permitted although what is carried over was not found as it was left.
+    CarryUnread = "carry_unread";
     /// A rollback on top of something unresolved frees the target without a change of its own.
     RollbackFreesUnresolved = "rollback_frees_unresolved";
 }

@@ -11,8 +11,8 @@ use holdfast_common::time::Wall;
 
 use crate::bugs::{self, Bug};
 use crate::state::{
-    Attempt, CancelCause, DecisionRecord, Deployment, EvidenceBody, ResourceKnowledge, RevisionSource, StepRun,
-    StepState, TargetState,
+    Attempt, CancelCause, CarryState, DecisionRecord, Deployment, EvidenceBody, ResourceKnowledge, RevisionSource,
+    StepRun, StepState, TargetState,
 };
 
 /// What became of a mutating step, as far as it was observed or decided.
@@ -52,6 +52,8 @@ fn after(deployment: &Deployment, attempt: &Attempt, step: &StepSpec, run: &Step
         };
     }
     match run.state {
+        // Somebody else was there: what is there now is not what the step left.
+        StepState::Carried { carry: CarryState::Differs } => Fate::Unknown,
         StepState::Pending | StepState::Carried { .. } | StepState::Ended(StepEnd::NotStarted) => before,
         StepState::Permitted | StepState::Started | StepState::Ended(StepEnd::Unknown) => Fate::Unknown,
         StepState::Ended(StepEnd::Applied) => Fate::Applied(run.observed.clone().or(step.revision.clone())),
@@ -100,8 +102,12 @@ pub(crate) fn health(deployment: &Deployment) -> Health {
         let is_after = Some(at) > changes;
         match run.state {
             StepState::Ended(StepEnd::Applied) | StepState::Carried { .. } => None,
-            StepState::Ended(StepEnd::Failed { class: FailureClass::Transient | FailureClass::Permanent, .. })
-                if is_after =>
+            StepState::Ended(StepEnd::Failed { class: FailureClass::Permanent, .. }) if is_after => {
+                Some(Health::Against(name))
+            }
+            // A check looked for as long as it may. What else failed in a way that is listed is worth another try, while there is one.
+            StepState::Ended(StepEnd::Failed { class: FailureClass::Transient, .. })
+                if is_after && (is_check(deployment, &name) || deployment.tries_left() == 0) =>
             {
                 Some(Health::Against(name))
             }
@@ -117,9 +123,13 @@ pub(crate) fn health(deployment: &Deployment) -> Health {
     found.unwrap_or(Health::Held)
 }
 
+fn is_check(deployment: &Deployment, name: &StepName) -> bool {
+    deployment.step(name).is_some_and(|step| step.body.check().is_some())
+}
+
 /// Whether that check was stopped because its own time was over.
 fn was_too_slow(deployment: &Deployment, name: &StepName) -> bool {
-    let check = deployment.step(name).is_some_and(|step| step.body.check().is_some());
+    let check = is_check(deployment, name);
     let cause = deployment.cancel.as_ref().map(|cancel| &cancel.cause);
     check && matches!(cause, Some(CancelCause::Timeout { step }) if step == name)
 }
@@ -200,7 +210,10 @@ fn tells_mutation(deployment: &Deployment, body: &EvidenceBody) -> bool {
         EvidenceBody::LateReport { report, .. } => match &report.body {
             ReportBody::StepStarted { step } => mutates(step),
             ReportBody::StepEnded { step, end, .. } => mutates(step) && *end != StepEnd::NotStarted,
-            ReportBody::AttemptEnded { .. } | ReportBody::CancelReceived | ReportBody::CancelActed { .. } => false,
+            ReportBody::AttemptEnded { .. }
+            | ReportBody::CancelReceived
+            | ReportBody::CancelActed { .. }
+            | ReportBody::Reread { .. } => false,
         },
         EvidenceBody::Inspection { .. }
         | EvidenceBody::FencedOff { .. }
@@ -234,6 +247,10 @@ fn left(deployment: &Deployment, resource: &ResourceName, at: Wall) -> Option<Op
     if given_up || fates.iter().any(|fate| matches!(fate, Fate::Partial | Fate::Unknown)) {
         return Some(None);
     }
+    let newest = fates.iter().rev().find(|fate| **fate != Fate::Untouched);
+    if disturbed(deployment, resource) && !matches!(newest, Some(Fate::Applied(Some(_)))) {
+        return Some(None);
+    }
     let whole = fates.iter().all(|fate| matches!(fate, Fate::Applied(_)));
     let last = fates.into_iter().rev().find_map(|fate| match fate {
         Fate::Applied(revision) => Some(revision),
@@ -242,6 +259,17 @@ fn left(deployment: &Deployment, resource: &ResourceName, at: Wall) -> Option<Op
     let known = last.is_some() || whole;
     let source = Some(source(deployment));
     Some(known.then_some(ResourceKnowledge::Revision { revision: last, at, source }))
+}
+
+/// Whether an attempt found that somebody else had changed the resource, and no step was permitted on it since.
+fn disturbed(deployment: &Deployment, resource: &ResourceName) -> bool {
+    let on_it =
+        |run: &&StepRun| deployment.step(&run.name).is_some_and(|step| step.resource.as_ref() == Some(resource));
+    deployment.attempts.iter().fold(false, |before, attempt| {
+        let runs = || attempt.steps.iter().filter(on_it);
+        let differs = runs().any(|run| run.state == StepState::Carried { carry: CarryState::Differs });
+        differs || (before && !runs().any(|run| run.permitted_at.is_some()))
+    })
 }
 
 fn source(deployment: &Deployment) -> RevisionSource {

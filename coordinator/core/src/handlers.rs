@@ -15,6 +15,7 @@ pub(crate) mod offer;
 pub(crate) mod permit;
 pub(crate) mod recover;
 pub(crate) mod report;
+pub(crate) mod reread;
 pub(crate) mod settle;
 pub(crate) mod submit;
 pub(crate) mod tick;

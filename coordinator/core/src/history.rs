@@ -131,6 +131,7 @@ impl History {
             | Event::DeploymentDeadlinePassed { .. }
             | Event::DeploymentMoved { .. }
             | Event::PolicyScheduled { .. }
+            | Event::RetryScheduled { .. }
             | Event::Decided { .. }
             | Event::RevisionRecorded { .. }
             | Event::HoldPlaced { .. }

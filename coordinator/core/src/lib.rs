@@ -49,6 +49,7 @@ pub use decision::{Answer, Decision, Effect};
 pub use due::{due, next_wakeup};
 pub use event::{Event, Recorded};
 pub use handlers::inquire::resource_in_question;
+pub use handlers::reread::carries;
 pub use input::{Input, Now};
 pub use open_decisions::{Checklist, open_decisions};
 pub use refusal::Refusal;

@@ -11,6 +11,7 @@
 //! any other    out       everything applied, each check observed         accept as succeeded
 //! any other    out       the next attempt may follow, and tries are left retry
 //! any other    out       not applied, and no attempt may follow          accept as failed
+//! any other    out       somebody else has changed what was carried over none: a person decides
 //! any other    out       in part, or unknown for good                    none: a person decides
 //! any other    out       a rollback that rests on something unresolved   retry, as above; it never ends it
 //! never        -         -                                               a rollback: only a person decides to go back
@@ -92,7 +93,11 @@ pub(crate) fn next(state: &TargetState, deployment: &Deployment, wall: Wall) -> 
     if effective(state, &deployment.spec) == Policy::Manual || !is_unsettled(deployment) {
         return None;
     }
-    let last = deployment.attempts.last()?.id;
+    let last = deployment.attempts.last()?;
+    if last.disturbed().is_some() {
+        return None;
+    }
+    let last = last.id;
     if deployment.inquiries.iter().any(|inquiry| inquiry.attempt == Some(last)) {
         return None;
     }

@@ -440,7 +440,7 @@ fn way_back(
         lease_ttl: last.lease_ttl,
         steps: steps.all,
         cancel_grace: last.cancel_grace,
-        retry: last.retry,
+        retry: last.retry.clone(),
         policy: last.policy,
         order: None,
         timeouts: Timeouts { queue: None, ..last.timeouts },

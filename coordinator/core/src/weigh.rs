@@ -29,6 +29,7 @@ use holdfast_common::spec::StepSpec;
 
 use crate::authority;
 use crate::bugs::{self, Bug};
+use crate::explain;
 use crate::fate::{self, Fate};
 use crate::policy;
 use crate::state::{Attempt, Deployment, DeploymentState, Evidence, EvidenceBody, TargetState};
@@ -190,7 +191,8 @@ fn late_end(report: &Report, name: &StepName) -> Option<StepEnd> {
         ReportBody::StepStarted { .. }
         | ReportBody::AttemptEnded { .. }
         | ReportBody::CancelReceived
-        | ReportBody::CancelActed { .. } => None,
+        | ReportBody::CancelActed { .. }
+        | ReportBody::Reread { .. } => None,
     }
 }
 
@@ -206,7 +208,8 @@ pub(crate) fn step(state: &TargetState, deployment: &Deployment, step: &StepSpec
         OperationState::Unknown | OperationState::Applying => "nobody has read it since the runner was out",
         OperationState::Applied | OperationState::NotApplied | OperationState::Partial => "as it was reported in time",
     };
-    let because = because.to_owned();
+    let carrier = deployment.attempts.last().filter(|last| last.disturbed() == Some(&step.name));
+    let because = carrier.map_or_else(|| because.to_owned(), |carrier| explain::disturbed(deployment, carrier));
     let start = StepKnown { state: told, because, observed: None, active: None, evidence: Vec::new(), attested: false };
     let Some(attempt) = deployment.attempts.last() else { return start };
     let weigh = |known, evidence| weigh_step(state, deployment, attempt, step, known, evidence);
@@ -234,7 +237,8 @@ fn observed(report: &Report) -> Option<Revision> {
         ReportBody::StepStarted { .. }
         | ReportBody::AttemptEnded { .. }
         | ReportBody::CancelReceived
-        | ReportBody::CancelActed { .. } => None,
+        | ReportBody::CancelActed { .. }
+        | ReportBody::Reread { .. } => None,
     }
 }
 

@@ -133,7 +133,12 @@ pub(crate) fn deployment_spec(name: &str) -> DeploymentSpec {
         lease_ttl: Millis::from_secs(10),
         steps: vec![step],
         cancel_grace: Millis::from_secs(1),
-        retry: RetrySpec { max_attempts: 3, backoff_initial: Millis::from_secs(1), backoff_max: Millis::from_secs(5) },
+        retry: RetrySpec {
+            max_attempts: 3,
+            backoff_initial: Millis::from_secs(1),
+            backoff_max: Millis::from_secs(5),
+            transient_exit_codes: std::collections::BTreeSet::new(),
+        },
         timeouts: Timeouts::default(),
         policy: None,
         order: None,
@@ -409,6 +414,7 @@ pub(crate) fn a_fence_that_does_not_grow_is_refused(factory: &impl Factory) {
         run: Run(1),
         serving: Serving(1),
         carried: Vec::new(),
+        reread: Vec::new(),
         readmits: None,
     };
     let forged = world.forge(lease, Some(deployment));

@@ -81,4 +81,5 @@ wire_enum!(
     NoSuchMutation,
     PlanDiffers,
     PermitOpen,
+    CarryUnread,
 );

@@ -3,7 +3,7 @@
 use holdfast_common::claim::Claim;
 use holdfast_common::id::{OperationId, Revision};
 use holdfast_common::outcome::{AttemptEnd, Exit, FailureClass, OperationState, Reading, StepEnd};
-use holdfast_common::report::{Disposition, FiledReason, Report, ReportBody, ReportSequence};
+use holdfast_common::report::{Disposition, FiledReason, Report, ReportBody, ReportSequence, Reread};
 
 use super::{Invalid, WireEnum, fence_from_wire, parsed, parsed_or_none, required, wall_from_wire, wall_to_wire};
 use crate::v1;
@@ -116,6 +116,13 @@ pub fn report_from_wire(report: v1::Report) -> Result<(Claim, Report), Invalid> 
         }
         v1::report::Body::CancelReceived(v1::CancelReceived {}) => ReportBody::CancelReceived,
         v1::report::Body::CancelActed(acted) => ReportBody::CancelActed { detail: acted.detail },
+        v1::report::Body::Reread(reread) => ReportBody::Reread {
+            step: parsed("step", &reread.step)?,
+            found: match required("found", reread.found)? {
+                v1::reread::Found::Read(reading) => Reread::Read { reading: reading_from_wire(reading)? },
+                v1::reread::Found::Failed(failed) => Reread::Failed { detail: failed.detail },
+            },
+        },
     };
     let said_at = wall_from_wire("said_at", report.said_at)?;
     Ok((claim, Report { sequence: ReportSequence(report.sequence), said_at, body }))
@@ -136,6 +143,13 @@ pub fn report_to_wire(claim: Claim, report: &Report) -> v1::Report {
         ReportBody::AttemptEnded { end } => v1::report::Body::AttemptEnded(v1::AttemptEnded { end: end.to_number() }),
         ReportBody::CancelReceived => v1::report::Body::CancelReceived(v1::CancelReceived {}),
         ReportBody::CancelActed { detail } => v1::report::Body::CancelActed(v1::CancelActed { detail: detail.clone() }),
+        ReportBody::Reread { step, found } => v1::report::Body::Reread(v1::Reread {
+            step: step.to_string(),
+            found: Some(match found {
+                Reread::Read { reading } => v1::reread::Found::Read(reading_to_wire(reading)),
+                Reread::Failed { detail } => v1::reread::Found::Failed(v1::RereadFailed { detail: detail.clone() }),
+            }),
+        }),
     };
     v1::Report {
         claim: Some(claim_to_wire(claim)),

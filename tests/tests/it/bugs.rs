@@ -98,6 +98,8 @@ fn coordinator_core(bug: CoordinatorCoreBug) -> Caught {
         B::ForgetFenceOnRequeue => by_core("a_fence_that_does_not_grow_is_caught"),
         B::ReadingBeforeRunnerOut => by_core("a_reading_before_the_runner_was_out_is_caught"),
         B::StartUnderHold => by_core("a_start_under_hold_is_caught"),
+        // An honest agent asks for nothing before it has looked.
+        B::CarryUnread => by_core("a_change_over_what_was_not_read_again_is_caught"),
         B::RollbackFreesUnresolved => by_core("a_rollback_that_frees_the_unresolved_is_caught"),
     }
 }
@@ -380,7 +382,11 @@ async fn alone(bug: Option<&str>) -> (Cluster, Hostile, Session) {
 fn step_end(body: &Body) -> Option<StepEndKind> {
     match body {
         Body::StepEnded(ended) => ended.end.as_ref().map(holdfast_proto::v1::StepEnd::kind),
-        Body::StepStarted(_) | Body::AttemptEnded(_) | Body::CancelReceived(_) | Body::CancelActed(_) => None,
+        Body::StepStarted(_)
+        | Body::AttemptEnded(_)
+        | Body::CancelReceived(_)
+        | Body::CancelActed(_)
+        | Body::Reread(_) => None,
     }
 }
 

@@ -28,6 +28,7 @@ mod outputs;
 mod reconnect;
 mod recovery;
 mod restart;
+mod retries;
 mod rollback;
 mod support;
 mod target_hold;

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::recovery::Policy;
 use crate::spec::{RetryClass, StepEffect};
@@ -103,11 +105,29 @@ fn spans_and_counts_have_bounds() {
 }
 
 #[test]
+fn exit_codes_that_are_worth_another_try_are_those_of_a_failure() {
+    let codes = |keys: &str| resolve(&step(keys), &[]).expect("valid").retry.transient_exit_codes;
+    assert_eq!(codes(""), BTreeSet::new());
+    assert_eq!(codes("[retry]\ntransient_exit_codes = []"), BTreeSet::new());
+    assert_eq!(codes("[retry]\ntransient_exit_codes = [75, 1, 75, 255]"), BTreeSet::from([1, 75, 255]));
+    for codes in ["[0]", "[256]", "[-1]", "[75, 0]"] {
+        let errors = refusal(&step(&format!("[retry]\ntransient_exit_codes = {codes}")));
+        assert_eq!(only(&errors).code, Code::InvalidValue, "{codes}");
+    }
+    let errors = refusal(&step("[retry]\ntransient_exit_codes = 75"));
+    assert_eq!(only(&errors).key.as_deref(), Some("retry.transient_exit_codes"));
+}
+
+#[test]
 fn what_this_version_cannot_honour_is_refused_by_its_code_and_named() {
-    let errors = refusal(&step("[retry]\ntransient_exit_codes = [75]"));
-    is(only(&errors), Code::NotSupported, "7:1", "retry.transient_exit_codes", "not supported by this version");
+    let migrating = format!("with = {{ archive = \"a.tgz\", sha256 = \"{SHA}\", migrations = \"db\" }}");
+    let errors = refusal(&deployment(&format!("[[step]]\nname = \"switch\"\n{migrating}")));
+    assert_eq!(
+        (only(&errors).code, only(&errors).key.as_deref()),
+        (Code::NotSupported, Some("step[0].with.migrations"))
+    );
     assert_eq!(errors.code(), Code::NotSupported);
-    let harmless = "data = \"none\"\n[reconcile]\npolicy = \"manual\"\n[retry]\ntransient_exit_codes = []\n";
+    let harmless = "data = \"none\"\n[reconcile]\npolicy = \"manual\"\n";
     resolve(&step(harmless), &[]).expect("asks for nothing more than this version does");
 }
 
@@ -123,9 +143,10 @@ fn a_deployment_names_a_policy_and_leaves_patience_to_its_target() {
 
 #[test]
 fn what_is_wrong_in_any_version_is_not_called_unsupported() {
-    let errors = refusal(&step("[retry]\ntransient_exit_codes = [75]\nmax_atempts = 1"));
+    let migrating = format!("with = {{ archive = \"a.tgz\", sha256 = \"{SHA}\", migrations = \"db\" }}");
+    let errors = refusal(&deployment(&format!("[retry]\nmax_atempts = 1\n[[step]]\nname = \"switch\"\n{migrating}")));
     let codes: Vec<Code> = errors.iter().map(|error| error.code).collect();
-    assert_eq!(codes, [Code::NotSupported, Code::UnknownKey]);
+    assert_eq!(codes, [Code::UnknownKey, Code::NotSupported]);
     assert_eq!(errors.code(), Code::UnknownKey);
     let errors = refusal(&step("[reconcile]\npolicy = \"automatic\""));
     assert_eq!(only(&errors).code, Code::InvalidValue);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use holdfast_common::id::{DeploymentId, ResourceName, Revision};
+use holdfast_common::id::{AttemptId, DeploymentId, ResourceName, Revision};
 use holdfast_common::time::Serving;
 
 use crate::bugs::{self, Bug};
@@ -149,6 +149,27 @@ pub(super) fn moved(
     deployment.waiting = None;
     deployment.not_before = None;
     deployment.policy_at = policy_at;
+    Ok(())
+}
+
+/// Moves nothing: it says why and when the next attempt follows.
+pub(super) fn retry_scheduled(
+    state: &TargetState,
+    id: DeploymentId,
+    after: AttemptId,
+    used: u32,
+) -> Result<(), &'static str> {
+    let deployment = state.current.as_ref().filter(|d| d.id == id).ok_or("the deployment is not the current one")?;
+    let waits = matches!(deployment.state, DeploymentState::Queued | DeploymentState::Active);
+    if !waits || deployment.live().is_some() {
+        return Err("the deployment does not wait for an attempt");
+    }
+    if deployment.attempts.last().is_none_or(|last| last.id != after) || deployment.tries() != used {
+        return Err("it does not follow on the last attempt");
+    }
+    if used >= deployment.spec.retry.max_attempts {
+        return Err("no tries are left");
+    }
     Ok(())
 }
 

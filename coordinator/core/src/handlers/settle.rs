@@ -159,6 +159,7 @@ fn readmit(draft: &mut Draft<'_>, id: DeploymentId, asked: &Asked<'_>) -> Result
         run: now.run,
         serving: now.serving,
         carried: Vec::new(),
+        reread: Vec::new(),
         readmits: Some(last.id),
     };
     draft.record(event);

@@ -115,6 +115,12 @@ impl Deployment {
         u32::try_from(tries).unwrap_or(u32::MAX)
     }
 
+    /// How many tries may still follow by themselves.
+    #[must_use]
+    pub fn tries_left(&self) -> u32 {
+        self.spec.retry.max_attempts.saturating_sub(self.tries())
+    }
+
     /// Whether it waits for an agent to take it for the first time: what its time in the queue is for.
     #[must_use]
     pub fn is_in_queue(&self) -> bool {

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use holdfast_common::outcome::StepEnd;
+use holdfast_common::outcome::{FailureClass, StepEnd};
 use holdfast_common::recovery::DecisionKind;
 use holdfast_common::report::{Disposition, FiledReason, PermitDenial};
 use holdfast_coordinator_core::invariants::Step;
@@ -62,6 +62,7 @@ rows! {
         PermitDenial::NoSuchMutation => "no_such_mutation",
         PermitDenial::PlanDiffers => "plan_differs",
         PermitDenial::PermitOpen => "permit_open",
+        PermitDenial::CarryUnread => "carry_unread",
     }
     fn refusal_name(Refusal) const REFUSALS {
         Refusal::NotDeclared => "not_declared",
@@ -130,6 +131,9 @@ rows! {
         Event::DeploymentDeadlinePassed { .. } => "deployment_deadline_passed",
         Event::DeploymentMoved { .. } => "deployment_moved",
         Event::PolicyScheduled { .. } => "policy_scheduled",
+        Event::RetryScheduled { class: FailureClass::Transient, .. } => "retry_scheduled_transient",
+        Event::RetryScheduled { class: FailureClass::Infrastructure, .. } => "retry_scheduled_infrastructure",
+        Event::RetryScheduled { class: FailureClass::Permanent, .. } => "retry_scheduled_permanent",
         Event::Decided { .. } => "decided",
         Event::DeploymentEnded { .. } => "deployment_ended",
         Event::RevisionRecorded { .. } => "revision_recorded",
@@ -201,11 +205,16 @@ rows! {
         StepState::Ended(StepEnd::Stopped { .. }) => "stopped",
         StepState::Ended(StepEnd::Unknown) => "unknown",
         StepState::Ended(StepEnd::NotStarted) => "not_started",
-        StepState::Carried { .. } => "carried",
+        StepState::Carried { carry: CarryState::NotRead } => "carried_not_read",
+        StepState::Carried { carry: CarryState::Due } => "carried_due",
+        StepState::Carried { carry: CarryState::AsLeft } => "carried_as_left",
+        StepState::Carried { carry: CarryState::Differs } => "carried_differs",
+        StepState::Carried { carry: CarryState::Failed } => "carried_failed",
     }
 }
 
-/// The whole state machine: each pair is legal and reached, each other pair is neither.
+/// The whole state machine: each pair is legal and reached, each other pair is neither. A carried step's are not
+/// all: an agent that restarts looks anew, which has its own test.
 pub const ATTEMPT_MOVES: &[(&str, &str)] = &[
     ("", "offered"),
     ("offered", "running"),
@@ -258,6 +267,11 @@ pub const STEP_MOVES: &[(&str, &str)] = &[
     ("started", "failed"),
     ("started", "stopped"),
     ("started", "unknown"),
+    ("", "carried_not_read"),
+    ("", "carried_due"),
+    ("carried_due", "carried_as_left"),
+    ("carried_due", "carried_differs"),
+    ("carried_due", "carried_failed"),
 ];
 
 /// Every row that the suite must reach, and those that it must never reach.
@@ -281,8 +295,14 @@ pub fn expected() -> (Vec<Row>, Vec<Row>) {
         .chain(moves("attempt", ATTEMPT_MOVES))
         .chain(moves("deployment", DEPLOYMENT_MOVES))
         .chain(moves("step", STEP_MOVES));
-    // A stranger is told what is told of nothing; a decision never contradicts the state; a note is evidence.
-    let never = [("filed", "wrong_agent", ""), ("refused", "broken", ""), ("decided", "note", "")];
+    // A stranger is told what is told of nothing; a decision never contradicts the state; a note is evidence; what would only be
+    // repeated is never tried again.
+    let never = [
+        ("filed", "wrong_agent", ""),
+        ("refused", "broken", ""),
+        ("decided", "note", ""),
+        ("event", "retry_scheduled_permanent", ""),
+    ];
     let (never_rows, must): (Vec<Row>, Vec<Row>) = all.partition(|row| never.contains(row));
     (must, never_rows)
 }
@@ -342,6 +362,10 @@ pub fn step(step: &Step<'_>) {
     }
 }
 
+fn is_carried(state: StepState) -> bool {
+    matches!(state, StepState::Carried { carry: CarryState::Due | CarryState::NotRead })
+}
+
 fn moved(before: Option<&Deployment>, after: &Deployment) {
     let from = before.map_or("", |before| deployment_name(&before.state));
     let to = deployment_name(&after.state);
@@ -356,6 +380,9 @@ fn moved(before: Option<&Deployment>, after: &Deployment) {
         let (from, to) = (was.map_or("", |was| attempt_name(&was.state)), attempt_name(&attempt.state));
         if from != to {
             reached(("attempt", from, to));
+        }
+        for run in attempt.steps.iter().filter(|run| was.is_none() && is_carried(run.state)) {
+            reached(("step", "", step_name(&run.state)));
         }
         for (run, was) in attempt.steps.iter().zip(was.map(|was| &was.steps).into_iter().flatten()) {
             if step_name(&was.state) != step_name(&run.state) {

@@ -241,7 +241,7 @@ fn silence_splits_into_lapsed_interrupted_and_uncertain() {
     assert_eq!(scene.current().attempts[1].state, AttemptState::Interrupted);
     assert_eq!(scene.current().state, DeploymentState::Active);
     scene.run();
-    assert_eq!(scene.current().attempts[2].steps[0].state, StepState::Carried { reread: false });
+    assert_eq!(scene.current().attempts[2].steps[0].state, StepState::Carried { carry: CarryState::Due });
     drop(scene);
     let (scene, ..) = uncertain();
     assert_eq!(scene.current().attempts[0].state, AttemptState::Uncertain);

@@ -54,6 +54,7 @@ faults! {
         a_failed_check_told_as_success_is_caught: VerifyIgnored;
         a_check_carried_over_is_caught: VerifyCarried;
         a_start_under_hold_is_caught: StartUnderHold;
+        a_change_over_what_was_not_read_again_is_caught: CarryUnread;
     }
     by tests {
         a_decision_on_old_evidence_is_caught: EvidenceMovedIgnored, decisions::a_decision_on_old_evidence_is_refused;

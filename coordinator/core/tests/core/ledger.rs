@@ -98,6 +98,11 @@ impl Ledger {
         self.open.retain(|open| !refused(open));
     }
 
+    /// Somebody changes a resource by hand.
+    pub fn edit(&mut self, target: usize, resource: &ResourceName, to: Revision) {
+        self.revisions.insert((target, resource.clone()), Some(to));
+    }
+
     /// Somebody makes sure that nothing of an attempt is at work.
     pub fn kill(&mut self, attempt: AttemptId) {
         self.open.retain(|open| open.claim.attempt != attempt);

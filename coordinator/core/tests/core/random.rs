@@ -143,6 +143,7 @@ fn act(world: &mut World, draw: &mut Draw) {
         50..80 => work(world, draw),
         80..86 => tick(world, draw),
         86..94 => operate(world, draw),
+        94 if draw.one_in(3) => edit(world, draw),
         94 => junk(world, draw),
         95 => hold(world, draw),
         96 => world.restart(),
@@ -264,6 +265,25 @@ fn flood(world: &mut World, draw: &mut Draw) {
     }
 }
 
+/// Somebody changes a resource by hand, between two attempts; or the next look of every agent fails; or each asks for a permit
+/// once before it has looked, as no honest agent does.
+fn edit(world: &mut World, draw: &mut Draw) {
+    match draw.below(4) {
+        0 => world.agents.iter_mut().for_each(|agent| agent.blind = 1),
+        1 => world.agents.iter_mut().for_each(|agent| agent.hasty = true),
+        _ => edit_target(world, draw),
+    }
+}
+
+fn edit_target(world: &mut World, draw: &mut Draw) {
+    let target = draw.below(2);
+    let between = |current: &Deployment| current.live().is_none() && current.state == DeploymentState::Active;
+    if world.targets[target].state.current.as_ref().is_some_and(between) {
+        let resource = resource_name(if target == 0 { "site" } else { "app" });
+        world.ledger.edit(target, &resource, revision(draw.pick(&["by-hand", "r1", "r2"])));
+    }
+}
+
 fn deliver(world: &mut World, draw: &mut Draw) {
     for _ in 0..1 + draw.below(3) {
         if world.net.is_empty() {
@@ -308,15 +328,17 @@ fn work(world: &mut World, draw: &mut Draw) {
             let end = ending(draw, work.cancelled, outlives);
             agent.end(at, end, ledger, wall);
         }
-        (Phase::Idle, None) => agent.finish(at, wall),
         (Phase::Asked | Phase::Permitted, _) if stops => agent.bury(at, wall),
-        (Phase::Idle, Some(_)) if stops => agent.finish(at, wall),
+        (Phase::Idle, _) if stops => agent.finish(at, wall),
+        (Phase::Idle, _) if agent.is_to_read(at) => agent.reread(at, ledger, wall),
+        (Phase::Idle, None) => agent.finish(at, wall),
         (Phase::Permitted, _) if draw.one_in(10) => agent.bury(at, wall),
         (Phase::Permitted, _) => agent.begin(at, ledger, wall),
         (Phase::Idle, Some(_)) if work.carried[work.at] => agent.works[at].at += 1,
         (Phase::Idle, Some(_)) if !work.mutates() => agent.begin(at, ledger, wall),
         (Phase::Idle | Phase::Asked, Some(step)) => {
             agent.works[at].phase = Phase::Asked;
+            agent.hasty &= agent.works[at].rereads.is_empty();
             net.insert(Letter::Ask { agent: number, incarnation, target, claim, step: step.name });
         }
         (Phase::Asked, None) | (Phase::Over, _) => {}
@@ -401,11 +423,22 @@ fn operate(world: &mut World, draw: &mut Draw) {
         7 if draw.one_in(4) => drop(world.attest_blindly(target, deployment)),
         7 => drop(world.attest(target, deployment, draw.one_in(2))),
         8..13 => {
+            if draw.one_in(3) {
+                hear_journals(world);
+            }
             let kinds = if draw.one_in(2) { world.open(target, deployment) } else { KINDS.into() };
-            let kind = draw.pick(&kinds);
+            let rare = [DecisionKind::Rollback, DecisionKind::Readmit];
+            let rare = rare.into_iter().find(|rare| kinds.len() < KINDS.len() && kinds.contains(rare));
+            let kind = rare.filter(|_| !draw.one_in(5)).unwrap_or_else(|| draw.pick(&kinds));
             let stale = u64::from(draw.one_in(6));
             let decided = world.decide(target, deployment, kind, stale);
-            if kind == DecisionKind::Readmit && decided.is_ok() && draw.one_in(3) {
+            if kind == DecisionKind::Rollback && decided.is_ok() && !draw.one_in(3) {
+                // Somebody thinks better of it, before an agent has taken it.
+                let back = deployment_id(world.deployments);
+                let cancel = Input::Cancel { deployment: back, by: anna(), reason: "stop".into(), past: None };
+                world.feed(target, &cancel).expect("a cancel is recorded");
+            }
+            if kind == DecisionKind::Readmit && decided.is_ok() && draw.one_in(2) {
                 // The offer of it is lost, and the agent with it.
                 world.serving += TTL + MARGIN;
                 let jitter = world.jitter();
@@ -420,6 +453,18 @@ fn operate(world: &mut World, draw: &mut Draw) {
             }
         }
     }
+}
+
+/// Every agent that is there says what its journal holds, and that arrives.
+fn hear_journals(world: &mut World) {
+    for agent in 0..world.agents.len() {
+        if world.agents[agent].up {
+            speak(world, agent);
+        }
+    }
+    let words: Vec<Letter> =
+        world.net.iter().filter(|letter| matches!(letter, Letter::Journal { .. })).cloned().collect();
+    words.iter().for_each(|letter| world.deliver(letter, false));
 }
 
 fn unsettled(deployment: &Deployment) -> bool {
@@ -598,14 +643,16 @@ fn progress(world: &mut World, number: usize) {
         match (work.phase, work.step().cloned()) {
             (Phase::Running, _) if work.cancelled => agent.end(at, End::Stopped { partial: false }, ledger, wall),
             (Phase::Running, _) => agent.end(at, End::Applied, ledger, wall),
-            (Phase::Idle, None) => agent.finish(at, wall),
             (Phase::Asked | Phase::Permitted, _) if stops => agent.bury(at, wall),
-            (Phase::Idle, Some(_)) if stops => agent.finish(at, wall),
+            (Phase::Idle, _) if stops => agent.finish(at, wall),
+            (Phase::Idle, _) if agent.is_to_read(at) => agent.reread(at, ledger, wall),
+            (Phase::Idle, None) => agent.finish(at, wall),
             (Phase::Permitted, _) => agent.begin(at, ledger, wall),
             (Phase::Idle, Some(_)) if work.carried[work.at] => agent.works[at].at += 1,
             (Phase::Idle, Some(_)) if !work.mutates() => agent.begin(at, ledger, wall),
             (Phase::Idle | Phase::Asked, Some(step)) => {
                 agent.works[at].phase = Phase::Asked;
+                agent.hasty &= agent.works[at].rereads.is_empty();
                 net.insert(Letter::Ask { agent: number, incarnation, target, claim, step: step.name });
             }
             (Phase::Asked, None) | (Phase::Over, _) => {}

@@ -31,6 +31,8 @@ pub struct Budget {
     pub checked: bool,
     /// Holds that may be placed; each may be taken away again.
     pub holds: u8,
+    /// Changes that somebody makes by hand between two attempts.
+    pub edits: u8,
     /// How a running step may end.
     #[serde(skip)]
     pub ends: &'static [End],
@@ -61,6 +63,7 @@ enum Move {
     Raise,
     Hold,
     Unhold,
+    Edit,
     Decide(DecisionKind),
 }
 
@@ -105,6 +108,7 @@ pub const LOSS: Budget = Budget {
     deadlines: 0,
     checked: false,
     holds: 0,
+    edits: 0,
     ends: APPLIED,
 };
 /// One lost message, a lapse, and a raise of the resource's fence.
@@ -121,6 +125,14 @@ fn small_world_with_a_hold_is_safe_and_never_stuck() {
 
 /// A lapse, and the deployment's own deadline.
 pub const DEADLINE: Budget = Budget { lost: 0, doubled: 0, deadlines: 1, ..LOSS };
+/// A lapse, a check behind the change, and a hand that changes the target between the two attempts.
+pub const EDIT: Budget = Budget { lost: 0, doubled: 0, checked: true, edits: 1, ..LOSS };
+
+#[test]
+fn small_world_with_a_change_by_hand_is_safe_and_never_stuck() {
+    explore(RetryClass::Idempotent, EDIT);
+}
+
 /// A lapse, and a check behind the change that may fail.
 pub const CHECK: Budget = Budget { lost: 0, doubled: 0, checked: true, ends: APPLIED_OR_FAILED, ..LOSS };
 
@@ -223,6 +235,9 @@ fn moves(place: &Place) -> Vec<Move> {
     }
     let state = &world.targets[0].state;
     let waits = state.current.as_ref().is_some_and(|current| current.live().is_none() && current.waiting.is_some());
+    if budget.edits > 0 && waits && world.attempts == 1 {
+        moves.push(Move::Edit);
+    }
     if budget.holds > 0 {
         moves.push(Move::Hold);
     }
@@ -325,7 +340,13 @@ fn proceed(place: &mut Place, number: usize, at: usize) {
             agent.bury(at, 0);
             agent.finish(at, 0);
         }
-        Phase::Idle if stops || work.step().is_none() => agent.finish(at, 0),
+        Phase::Idle if stops => agent.finish(at, 0),
+        Phase::Idle if !work.rereads.is_empty() => {
+            let World { agents, ledger, .. } = &mut place.world;
+            agents[number].reread(at, ledger, 0);
+            proceed(place, number, at);
+        }
+        Phase::Idle if work.step().is_none() => agent.finish(at, 0),
         Phase::Idle if work.carried[work.at] => {
             work.at += 1;
             proceed(place, number, at);
@@ -398,6 +419,10 @@ fn take(place: &Place, step: &Move) -> Place {
             budget.holds -= 1;
             let hold = Input::Hold { by: anna(), reason: "freeze".into(), until: None };
             world.feed(0, &hold).expect("a hold is never refused");
+        }
+        Move::Edit => {
+            budget.edits -= 1;
+            world.ledger.edit(0, &resource_name("site"), revision("by-hand"));
         }
         Move::Unhold => drop(world.feed(0, &Input::Unhold { by: anna() }).expect("it is on hold")),
         Move::Decide(kind) => drop(world.decide(0, deployment_id(1), *kind, 0).expect("an open decision is taken")),

@@ -1,6 +1,6 @@
 //! The targets and deployments of the worlds, and identities that count.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_common::id::*;
 use holdfast_common::recovery::Policy;
@@ -80,7 +80,12 @@ pub fn deployment(target: &TargetSpec, steps: Vec<StepSpec>, max_attempts: u32) 
         lease_ttl: Millis(TTL),
         steps,
         cancel_grace: Millis(100),
-        retry: RetrySpec { max_attempts, backoff_initial: Millis(50), backoff_max: Millis(400) },
+        retry: RetrySpec {
+            max_attempts,
+            backoff_initial: Millis(50),
+            backoff_max: Millis(400),
+            transient_exit_codes: BTreeSet::new(),
+        },
         timeouts: Timeouts::default(),
         policy: None,
         order: None,

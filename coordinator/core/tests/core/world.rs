@@ -342,6 +342,12 @@ impl World {
                 assert_eq!(last.id, *attempt);
                 let lapses = last.lease.as_ref().map(|lease| lease.heard.0 + lease.ttl.0 + MARGIN);
                 assert!(lapses > Some(self.serving), "I3: permitted after the lease had lapsed");
+                let current = before.current.as_ref().expect("it has an attempt");
+                for carry in carries(current, last).into_iter().filter(|_| self.oracle && !last.ever_permitted()) {
+                    let resource = current.step(&carry.step).and_then(|step| step.resource.clone()).expect("one");
+                    let there = self.ledger.revision(target, &resource);
+                    assert_eq!(there, carry.left, "F14: permitted over what somebody else had changed");
+                }
             }
             _ => {}
         }
@@ -605,7 +611,8 @@ impl World {
         let attempt = self.targets[target].state.current.as_ref().and_then(|deployment| {
             let attempt = deployment.attempts.iter().find(|attempt| attempt.id == claim.attempt)?;
             let carried = attempt.steps.iter().map(|step| matches!(step.state, StepState::Carried { .. }));
-            Some((deployment.spec.clone(), deployment.plan.clone(), carried.collect::<Vec<_>>()))
+            let (carried, rereads) = (carried.collect::<Vec<_>>(), carries(deployment, attempt));
+            Some((deployment.spec.clone(), deployment.plan.clone(), carried, rereads))
         });
         let (goes_on, wall) = (self.goes_on(target, &claim), self.wall());
         let agent = &mut self.agents[number];
@@ -624,11 +631,12 @@ impl World {
                 declined = Some(DeclineReason::FenceRegression);
             } else if busy {
                 declined = Some(DeclineReason::Busy);
-            } else if let Some((spec, plan, carried)) = attempt {
+            } else if let Some((spec, plan, carried, rereads)) = attempt {
                 agent.highest.insert(target, claim.fence);
                 let (at, phase, cancelled, failed) = (0, Phase::Idle, false, false);
                 let begun_by = claim.attempt;
-                agent.works.push(Work { target, claim, spec, plan, carried, at, phase, cancelled, failed, begun_by });
+                let work = Work { target, claim, spec, plan, carried, rereads, at, phase, cancelled, failed, begun_by };
+                agent.works.push(work);
             } else {
                 return;
             }

@@ -286,9 +286,11 @@ fn told(disposition: Disposition) -> Disposition {
 }
 
 fn detail_of(report: &Report) -> &str {
-    use holdfast_common::report::ReportBody;
+    use holdfast_common::report::{ReportBody, Reread};
     match &report.body {
         ReportBody::StepEnded { detail, .. } | ReportBody::CancelActed { detail } => detail,
+        ReportBody::Reread { found: Reread::Read { reading }, .. } => &reading.detail,
+        ReportBody::Reread { found: Reread::Failed { detail }, .. } => detail,
         ReportBody::StepStarted { .. } | ReportBody::AttemptEnded { .. } | ReportBody::CancelReceived => "",
     }
 }

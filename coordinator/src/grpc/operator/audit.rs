@@ -171,6 +171,7 @@ fn author(event: &Event) -> String {
         | Event::DeploymentDeadlinePassed { .. }
         | Event::DeploymentMoved { .. }
         | Event::PolicyScheduled { .. }
+        | Event::RetryScheduled { .. }
         | Event::DeploymentEnded { .. }
         | Event::RevisionRecorded { .. } => "(the coordinator)".to_owned(),
     }

@@ -5,8 +5,8 @@ use holdfast_common::outcome::StepEnd;
 use holdfast_common::spec::{OrderKey, StepSpec};
 use holdfast_common::time::Millis;
 use holdfast_coordinator_core::state::{
-    Attempt, AttemptState, Base, CancelCause, Cancellation, DecisionRecord, Deployment, EventSequence, RollbackOf,
-    StepRun, StepState, Undone,
+    Attempt, AttemptState, Base, CancelCause, Cancellation, CarryState, DecisionRecord, Deployment, EventSequence,
+    RollbackOf, StepRun, StepState, Undone,
 };
 use holdfast_proto::convert::{WireEnum, duration_to_wire, wall_to_wire};
 use holdfast_proto::v1;
@@ -69,6 +69,8 @@ pub fn whole(
         after_deadline: ended.is_some_and(|ended| ended.after_deadline),
         not_healthy: ended.is_some_and(|ended| ended.not_healthy),
         order: deployment.spec.order.map(OrderKey::number),
+        tries: deployment.tries(),
+        max_tries: deployment.spec.retry.max_attempts,
         rollback: deployment.kind.rollback().map(|of| rollback(target, of)),
         rolled_back_by: Vec::new(),
     }
@@ -148,11 +150,26 @@ fn step(spec: Option<&StepSpec>, run: &StepRun) -> v1::StepRun {
         observed_revision: text(run.observed.as_ref()),
         maybe_partial: maybe_partial(run.state),
         over_deadline: run.over_deadline,
-        carry_reread: matches!(run.state, StepState::Carried { reread: true }),
+        carry: carry(run.state) as i32,
         detail: run.detail.clone(),
         looks_at: text(spec.and_then(|spec| spec.body.check())),
         after_deadline: run.over_deadline && run.state == StepState::Ended(StepEnd::Applied),
         timeout: spec.and_then(StepSpec::stop_after).map(duration_to_wire),
+    }
+}
+
+fn carry(state: StepState) -> v1::CarryState {
+    match state {
+        StepState::Carried { carry } => match carry {
+            CarryState::NotRead => v1::CarryState::NotRead,
+            CarryState::Due => v1::CarryState::Due,
+            CarryState::AsLeft => v1::CarryState::AsLeft,
+            CarryState::Differs => v1::CarryState::Differs,
+            CarryState::Failed => v1::CarryState::Failed,
+        },
+        StepState::Pending | StepState::Permitted | StepState::Started | StepState::Ended(_) => {
+            v1::CarryState::Unspecified
+        }
     }
 }
 

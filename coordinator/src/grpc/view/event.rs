@@ -50,6 +50,7 @@ pub fn state_after(before: Option<DeploymentState>, event: &Event) -> Option<Dep
         | Event::DeadlinePassed { .. }
         | Event::DeploymentDeadlinePassed { .. }
         | Event::PolicyScheduled { .. }
+        | Event::RetryScheduled { .. }
         | Event::Decided { .. }
         | Event::RevisionRecorded { .. }
         | Event::HoldPlaced { .. }

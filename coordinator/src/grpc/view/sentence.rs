@@ -2,7 +2,7 @@
 
 use holdfast_common::outcome::{AttemptEnd, Exit, FailureClass, OperationState, Reading, StepEnd};
 use holdfast_common::recovery::{AttestedRunner, AttestedTarget, DecisionKind, Runner};
-use holdfast_common::report::{Report, ReportBody};
+use holdfast_common::report::{Report, ReportBody, Reread};
 use holdfast_common::text::{bounded, one_line};
 use holdfast_coordinator_core::Event;
 use holdfast_coordinator_core::rollback::WhyNot;
@@ -45,6 +45,9 @@ pub fn because(deployment: &Deployment) -> String {
             ),
             None => "contact was lost while a step may have been changing the target".to_owned(),
         },
+        DeploymentState::Held if deployment.attempts.last().is_some_and(|last| last.disturbed().is_some()) => {
+            "no attempt is at work any more, and somebody else has changed what an earlier one had applied".to_owned()
+        }
         DeploymentState::Held => {
             "no attempt is at work any more, and what is at the target is partial or unknown".to_owned()
         }
@@ -186,6 +189,15 @@ pub fn event(event: &Event) -> String {
         }
         Event::DeploymentMoved { state, because, .. } => format!("now {}{}", state_word(*state), and(because)),
         Event::PolicyScheduled { .. } => "the policy looks again at another time than it was to".to_owned(),
+        Event::RetryScheduled { number, step, class, delay, used, left, .. } => {
+            let of = step.as_ref().map(|step| format!(" at step {step}")).unwrap_or_default();
+            let max = used + left;
+            format!(
+                "attempt {number} did not end well{of} ({}): try {} of {max} follows in {delay}",
+                class_word(*class),
+                used + 1
+            )
+        }
         Event::Decided { record, .. } => {
             let ground = match (record.attested, record.trusted) {
                 (true, _) => ", on an attestation",
@@ -227,6 +239,12 @@ pub fn reported(report: &Report) -> String {
         },
         ReportBody::CancelReceived => "the agent knows that a stop is asked for".to_owned(),
         ReportBody::CancelActed { detail } => format!("the agent acted on the stop{}", and(detail)),
+        ReportBody::Reread { step, found } => match found {
+            Reread::Read { reading } => format!("what step {step} had left was read again: {}", reading_words(reading)),
+            Reread::Failed { detail } => {
+                format!("what step {step} had left could not be read again this time{}", and(detail))
+            }
+        },
     }
 }
 
@@ -235,16 +253,19 @@ fn end_words(end: StepEnd) -> String {
     match end {
         StepEnd::Applied => "was applied".to_owned(),
         StepEnd::Failed { maybe_partial, class } => {
-            let class = match class {
-                FailureClass::Transient => "transient",
-                FailureClass::Permanent => "permanent",
-                FailureClass::Infrastructure => "infrastructure",
-            };
-            format!("failed ({class}){}", partial(maybe_partial))
+            format!("failed ({}){}", class_word(class), partial(maybe_partial))
         }
         StepEnd::Stopped { maybe_partial } => format!("was stopped{}", partial(maybe_partial)),
         StepEnd::Unknown => "ended in a way that nobody can tell".to_owned(),
         StepEnd::NotStarted => "was never started and now never can be".to_owned(),
+    }
+}
+
+fn class_word(class: FailureClass) -> &'static str {
+    match class {
+        FailureClass::Transient => "transient",
+        FailureClass::Permanent => "permanent",
+        FailureClass::Infrastructure => "infrastructure",
     }
 }
 

@@ -42,7 +42,12 @@ fn spec() -> DeploymentSpec {
         lease_ttl: Millis(30_000),
         steps: vec![step],
         cancel_grace: Millis(10_000),
-        retry: RetrySpec { max_attempts: 3, backoff_initial: Millis(1), backoff_max: Millis(2) },
+        retry: RetrySpec {
+            max_attempts: 3,
+            backoff_initial: Millis(1),
+            backoff_max: Millis(2),
+            transient_exit_codes: Default::default(),
+        },
         timeouts: Timeouts::default(),
         policy: None,
         order: None,

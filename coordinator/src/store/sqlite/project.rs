@@ -306,6 +306,7 @@ fn follow(connection: &Connection, state: &TargetState, recorded: &Recorded) -> 
         | Event::DeploymentDeadlinePassed { .. }
         | Event::DeploymentMoved { .. }
         | Event::PolicyScheduled { .. }
+        | Event::RetryScheduled { .. }
         | Event::Decided { .. }
         | Event::RevisionRecorded { .. }
         | Event::HoldPlaced { .. }
