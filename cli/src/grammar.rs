@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::command::{
-    agents, cancel, check, completion, contexts, deploy, events, evidence, explain, list, login, logs, man, plan,
-    reconcile, rollback, show, target, targets, token, version, wait, watch, whoami,
+    agents, audit, cancel, check, completion, contexts, deploy, events, evidence, explain, list, login, logs, man,
+    plan, reconcile, rollback, show, target, targets, token, version, wait, watch, whoami,
 };
 use crate::dev;
 use crate::output::Options;
@@ -83,6 +83,12 @@ pub enum Command {
     },
     /// List agents
     Agents(agents::Args),
+    /// Show what people did, export the record, check an exported file
+    Audit {
+        /// What to do with it.
+        #[command(subcommand)]
+        command: audit::Command,
+    },
     /// Sign in to a coordinator: pin its CA, try a token, and keep both as a context
     Login(login::Args),
     /// List, choose, show and remove contexts: coordinators that you signed in to
@@ -165,6 +171,12 @@ mod tests {
             "target hold shop@prod --reason freeze --until 2026-11-29T18:00:00+01:00",
             "target unhold shop@prod",
             "agents --ascii",
+            "audit list",
+            "audit list --target shop@prod --limit 20 --json",
+            "audit export",
+            "audit export --target shop@prod --to audit.jsonl",
+            "audit verify audit.jsonl",
+            "audit verify audit.jsonl --after earlier.jsonl --json",
             "whoami --context prod",
             "login deploy.example:7443 --context prod --ca ca.pem",
             "login deploy.example:7443 --fingerprint 0000000000000000000000000000000000000000000000000000000000000000",
@@ -219,6 +231,9 @@ mod tests {
             "token create --name bot",
             "token create --name bot --role root",
             "completion powershell",
+            "audit",
+            "audit verify",
+            "audit delete shop@prod",
         ] {
             assert!(!accepts(line), "{line}");
         }

@@ -151,6 +151,8 @@ codes! {
     DiskFull = 6005, Precondition, "the disk has no room for new work";
     /// A process has no descriptors for new work.
     OutOfDescriptors = 6006, Precondition, "there are no descriptors for new work";
+    /// What is stored is not what the events lead to.
+    StoreUnsound = 6007, Unexpected, "the store differs from its events";
 }
 
 impl Code {

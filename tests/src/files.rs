@@ -129,6 +129,13 @@ backoff = {{ initial = "100ms", max = "500ms" }}
         self
     }
 
+    /// With a way back, as TOML lines.
+    #[must_use]
+    pub fn rollback(mut self, keys: &str) -> Self {
+        write!(self.text, "\n[rollback]\n{keys}").expect("a string can be written");
+        self
+    }
+
     /// With deadlines of the whole, as TOML lines.
     #[must_use]
     pub fn timeouts(mut self, keys: &str) -> Self {

@@ -4,6 +4,7 @@
 //! wrong. Nothing here knows of the process: streams, variables and the person at the keyboard are given.
 
 pub mod agents;
+pub mod audit;
 pub mod cancel;
 pub mod check;
 pub mod completion;
@@ -99,6 +100,7 @@ async fn dispatch(command: Command, output: &Options, context: &mut Context) -> 
         Command::Targets(args) => targets::run(&args, context).await,
         Command::Target { command } => target::run(command, context).await,
         Command::Agents(args) => agents::run(&args, context).await,
+        Command::Audit { command } => audit::run(command, context).await,
         Command::Login(args) => login::run(args, context).await,
         Command::Context { command } => contexts::run(command, context),
         Command::Token { command } => token::run(command, context).await,

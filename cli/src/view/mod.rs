@@ -4,6 +4,7 @@
 //! not observed, never left out. A sentence claims no more than the answer does.
 
 mod agent;
+mod audit;
 mod cancellation;
 mod candidates;
 mod deployment;
@@ -25,6 +26,7 @@ mod token;
 pub mod word;
 
 pub use agent::agents;
+pub use audit::audit;
 pub use cancellation::{Stage, cancellation, stages};
 pub use candidates::candidates;
 pub use deployment::deployment;

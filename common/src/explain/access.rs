@@ -103,3 +103,9 @@ pub(super) const OUT_OF_DESCRIPTORS: Explanation = Explanation {
     still_true: "Nothing was recorded. Sessions and steps that are under way go on.",
     next: "Close idle connections or raise the limit (LimitNOFILE= in a systemd unit, ulimit -n). It takes new work again by itself.",
 };
+
+pub(super) const STORE_UNSOUND: Explanation = Explanation {
+    what: "A row, a hash or an order in the coordinator's store, or in an exported audit file, is not what the recorded events lead to: somebody or something changed it, a disk is failing, or Holdfast has a fault.",
+    still_true: "Nothing was changed by the look. A running coordinator that finds a difference grants no lease and no permit; what runs goes on, and its results are stored.",
+    next: "Run holdfast-coordinator verify on the coordinator's host: it names each difference. Keep a copy of the data folder, compare with an earlier export (holdfast audit verify NEW --after OLD), then restore a sound copy.",
+};

@@ -95,6 +95,7 @@ pub fn explain(code: Code) -> Explanation {
         Code::NotServing => access::NOT_SERVING,
         Code::DiskFull => access::DISK_FULL,
         Code::OutOfDescriptors => access::OUT_OF_DESCRIPTORS,
+        Code::StoreUnsound => access::STORE_UNSOUND,
     }
 }
 

@@ -81,7 +81,8 @@ pub(crate) fn place(state: Option<&TargetState>, now: Now, event: Event) -> Reco
     Recorded { sequence: EventSequence(last + 1), at: now.wall, deployment, event }
 }
 
-fn ending(state: Option<&TargetState>, recorded: &Recorded) -> Option<Deployment> {
+/// The deployment as it ends with this event.
+pub(crate) fn ending(state: Option<&TargetState>, recorded: &Recorded) -> Option<Deployment> {
     let Event::DeploymentEnded { deployment, state: end, ended } = &recorded.event else { return None };
     let mut last = state?.deployment(*deployment)?.clone();
     last.state = *end;

@@ -121,7 +121,7 @@ pub fn grpc_code(code: Code) -> tonic::Code {
         Code::NotSignedIn | Code::TokenExpired | Code::NotAnAgent => tonic::Code::Unauthenticated,
         Code::NotAllowed | Code::GrantTooWide => tonic::Code::PermissionDenied,
         Code::NoAnswer => tonic::Code::DeadlineExceeded,
-        Code::Internal | Code::StoreFailed | Code::Config => tonic::Code::Internal,
+        Code::Internal | Code::StoreFailed | Code::StoreUnsound | Code::Config => tonic::Code::Internal,
         Code::NotServing => tonic::Code::Unavailable,
     }
 }

@@ -234,7 +234,7 @@ impl World {
         }
     }
 
-    fn submit(&mut self, tx: &mut impl Transaction) -> DeploymentId {
+    pub(crate) fn submit(&mut self, tx: &mut impl Transaction) -> DeploymentId {
         let input = self.submission();
         let _submitted = self.put(tx, &input);
         let Input::Submit { deployment, .. } = input else { unreachable!("made so above") };
@@ -242,7 +242,7 @@ impl World {
     }
 
     /// To the open permit of the current deployment.
-    fn permit(&mut self, tx: &mut impl Transaction) -> Claim {
+    pub(crate) fn permit(&mut self, tx: &mut impl Transaction) -> Claim {
         let attempt = AttemptId(self.draw());
         let _leased = self.put(tx, &Input::Assign { candidates: vec![candidate()], attempt });
         let current = self.state().current.as_ref().unwrap();
@@ -256,14 +256,14 @@ impl World {
         claim
     }
 
-    fn report(&mut self, tx: &mut impl Transaction, claim: Claim, report: Report, memory: Memory) -> Answer {
+    pub(crate) fn report(&mut self, tx: &mut impl Transaction, claim: Claim, report: Report, memory: Memory) -> Answer {
         let evidence = EvidenceId(self.draw());
         let input = Input::Reported { speaker: speaker(), claim, report, memory, evidence, jitter: Jitter(0) };
         self.put(tx, &input)
     }
 
     /// Declared, submitted, permitted and succeeded.
-    fn deploy(&mut self, tx: &mut impl Transaction) -> Claim {
+    pub(crate) fn deploy(&mut self, tx: &mut impl Transaction) -> Claim {
         if self.state.is_none() {
             let root = format!("/srv/{}", self.name);
             self.declare(tx, &root);
@@ -618,7 +618,8 @@ pub(crate) fn an_edited_event_is_found_and_its_target_refused(factory: &impl Fac
     factory.edit_event(&shop.name, 2, &edited);
     let mut store = factory.open();
     let breaks = store.reader().verify().unwrap();
-    assert_eq!(breaks.iter().map(|found| (&found.target, found.sequence)).collect::<Vec<_>>(), [(&shop.name, 2)]);
+    let named: Vec<_> = breaks.iter().map(|found| (found.kind, found.target.as_str(), found.event)).collect();
+    assert_eq!(named, [(crate::verify::Kind::Chain, "shop@prod", Some(2))]);
     let mut tx = store.begin().unwrap();
     let error = tx.load(&shop.name).unwrap_err();
     assert!(matches!(error, Error::Damaged { .. }) && error.is_contained(), "{error}");
@@ -664,7 +665,7 @@ pub(crate) fn evidence_after_the_end_is_kept_with_the_deployment(factory: &impl 
     assert_eq!(store.reader().verify().unwrap(), []);
 }
 
-fn token() -> TokenRow {
+pub(crate) fn token() -> TokenRow {
     TokenRow {
         hash: Digest::of_bytes(b"secret"),
         name: operator(),

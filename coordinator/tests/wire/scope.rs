@@ -132,6 +132,24 @@ async fn call(by: &mut Operators, path: &str, about: &About) -> Result<String, S
         }
         "ListTokens" => by.list_tokens(v1::ListTokensRequest::default()).await.map(shown),
         "RevokeToken" => by.revoke_token(v1::RevokeTokenRequest { name: "anna".to_owned() }).await.map(shown),
+        "ExportAudit" => {
+            let mut all = String::new();
+            for target in [String::new(), target] {
+                let mut stream = by.export_audit(v1::ExportAuditRequest { target }).await?.into_inner();
+                while let Some(piece) = stream.message().await? {
+                    all += &piece.lines.concat();
+                }
+            }
+            Ok(all)
+        }
+        "ListAudit" => {
+            let mut all = String::new();
+            for target in [String::new(), target] {
+                let request = v1::ListAuditRequest { target, ..Default::default() };
+                all += &by.list_audit(request).await.map(shown)?;
+            }
+            Ok(all)
+        }
         other => panic!("{other} has no call here: a new method needs one"),
     }
 }

@@ -10,7 +10,11 @@ use crate::v1;
 
 /// A whole claim, or the field that is missing.
 pub fn claim_from_wire(claim: Option<v1::Claim>) -> Result<Claim, Invalid> {
-    let claim = required("claim", claim)?;
+    claim_of_wire(&required("claim", claim)?)
+}
+
+/// A claim that is there, and is wanted again as it came.
+pub fn claim_of_wire(claim: &v1::Claim) -> Result<Claim, Invalid> {
     Ok(Claim {
         deployment: parsed("claim.deployment", &claim.deployment)?,
         attempt: parsed("claim.attempt", &claim.attempt)?,

@@ -1,6 +1,7 @@
 //! Real processes, real sockets, real faults.
 
 mod archives;
+mod audit;
 mod bad_input;
 mod bugs;
 mod cancel;
@@ -28,6 +29,7 @@ mod reconnect;
 mod recovery;
 mod restart;
 mod retries;
+mod rollback;
 mod support;
 mod target_hold;
 mod verification;
