@@ -110,6 +110,7 @@ fn uncertain() -> TargetState {
         deadline: None,
         over_deadline: false,
         policy_at: None,
+        held_because: None,
         reserved_at: Some(wall("2026-11-29T14:19:01Z")),
         expected: BTreeMap::new(),
         attempts: vec![attempt],
