@@ -91,6 +91,8 @@ codes! {
     NothingToGoBackTo = 2065, Precondition, "there is nothing to go back to";
     /// Going back is not compatible now.
     CannotGoBack = 2066, Precondition, "going back is not compatible now";
+    /// What stands on the target is not what the asker was shown.
+    PlaceMoved = 2067, Precondition, "what stands on the target has changed";
     /// An archive that the file says was uploaded is not at the coordinator.
     ArchiveMissing = 2070, Precondition, "an archive was not uploaded";
     /// An archive is not the one that its digest names.

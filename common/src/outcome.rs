@@ -111,6 +111,18 @@ pub struct Reading {
 }
 
 impl Reading {
+    /// What became of a step that was to leave that revision. An operation that was applied and is not what the resource has
+    /// now was undone or replaced by somebody else: its effect is not whole.
+    #[must_use]
+    pub fn state_of(&self, wanted: Option<&Revision>) -> OperationState {
+        match (self.state, wanted) {
+            (OperationState::Applied, Some(wanted)) if self.revision.as_ref() != Some(wanted) => {
+                OperationState::Partial
+            }
+            (state, _) => state,
+        }
+    }
+
     /// Whether the resource is as an operation left it that had been seen as applied. Where the revision that it left is
     /// known, it must be there, and nothing must say that it is not the operation's; else the operation must be told as applied.
     #[must_use]

@@ -229,6 +229,9 @@ impl Operator {
         request_id: Uuid,
         attested: &str,
     ) -> Result<Deployment, Status> {
+        let candidates = self.rollback_candidates(target).await;
+        let has = |candidate: &&RollbackCandidate| candidate.revisions.iter().any(|had| had.revision == to);
+        let undoes = candidates.iter().find(has).map(|candidate| candidate.numbers.clone()).unwrap_or_default();
         let request = RollbackRequest {
             request_id: request_id.to_string(),
             target: target.to_owned(),
@@ -237,6 +240,7 @@ impl Operator {
             attested: attested.to_owned(),
             confirm: target.to_owned(),
             wait: some_seconds(),
+            undoes,
         };
         let answer = self.client.clone().rollback(request).await?.into_inner();
         Ok(answer.deployment.expect("the answer shows the deployment"))

@@ -35,7 +35,7 @@ pub(super) fn after(job: &Job, ending: Ending, places: &Places) -> (Look, Option
             match reading.state {
                 OperationState::Unknown if is_refusal(job, ending) => (Look::Read(OperationState::NotApplied), None),
                 OperationState::Unknown => (Look::NotRead { why: reading.detail }, reading.revision),
-                state => (Look::Read(state), reading.revision),
+                _ => (Look::Read(reading.state_of(job.step.revision.as_ref())), reading.revision),
             }
         }
         (Inspect::Revision, ResourceAdapter::Command { inspect: Some(argv), .. }) => {

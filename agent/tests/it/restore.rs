@@ -27,7 +27,10 @@ fn a_retained_release_is_put_back_under_an_operation_of_its_own() {
     assert_eq!(site.served().as_deref(), Some("v1"));
     let reading = site.inspect(3);
     assert_eq!((reading.state, reading.revision), (OperationState::Applied, Revision::new("v1").ok()));
-    assert_eq!(site.inspect(2).state, OperationState::Applied, "what was applied and replaced stays on record");
+    let replaced = site.inspect(2);
+    assert_eq!(replaced.state, OperationState::Applied, "what was applied and replaced stays on record");
+    let wanted = Revision::new("v2").ok();
+    assert_eq!(replaced.state_of(wanted.as_ref()), OperationState::Partial, "and is not what the step was to leave");
 }
 
 #[test]
@@ -73,4 +76,15 @@ fn a_stale_fence_or_another_revision_than_expected_refuses_the_way_back() {
     assert!(matches!(apply(&expected), Err(Error::Revision { .. })));
     assert_eq!(site.served().as_deref(), Some("v2"));
     assert_eq!(release::revision(&site.root).unwrap(), Revision::new("v2").ok());
+}
+
+#[test]
+fn a_link_to_a_folder_that_is_gone_is_not_read_as_applied() {
+    let site = two_releases();
+    let current = site.root.join("current").canonicalize().unwrap();
+    std::fs::remove_dir_all(current).unwrap();
+    let reading = site.inspect(2);
+    assert_eq!((reading.state, &reading.revision), (OperationState::Partial, &None), "{reading:?}");
+    assert!(reading.detail.ends_with("the folder of it is gone"), "{}", reading.detail);
+    assert_eq!(release::revision(&site.root).unwrap(), None);
 }

@@ -50,8 +50,13 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
     let found = client.rollback_candidates(&args.target, LOOK).await?;
     let Some(to) = args.to else { return list(&found, context) };
     let given = Given { name: args.confirm.as_deref(), reason: args.reason.as_deref(), option: "--reason" };
-    let candidate = possible(&found, &args.target, &to, args.attest.is_some())?;
-    let confirm = confirm::name(given, &args.target, &consequences(candidate, &args.target, &to), context)?;
+    let candidate = match possible(&found, &args.target, &to, args.attest.is_some()) {
+        Ok(candidate) => candidate.clone(),
+        // The same request may have been recorded before, and what stands has changed since: the coordinator knows.
+        Err(_) if args.request_id.is_some() => v1::RollbackCandidate::default(),
+        Err(refused) => return Err(refused),
+    };
+    let confirm = confirm::name(given, &args.target, &consequences(&candidate, &args.target, &to), context)?;
     let request = args.request_id.unwrap_or_else(|| RequestId(uuid::Uuid::now_v7()));
     let asked = v1::RollbackRequest {
         request_id: request.to_string(),
@@ -61,6 +66,7 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
         attested: args.attest.unwrap_or_default(),
         confirm,
         wait: Some(duration_to_wire(LOOK)),
+        undoes: candidate.numbers,
     };
     let answer = client.rollback(request, asked, LOOK).await?;
     let deployment = answer.deployment.ok_or(Failure::incomplete("deployment"))?;
@@ -124,6 +130,9 @@ fn possible<'a>(
 }
 
 fn consequences(candidate: &v1::RollbackCandidate, target: &str, to: &str) -> Vec<String> {
+    if candidate.undoes.is_empty() {
+        return vec![format!("{target} goes back to {to} only if that was recorded under this request id before")];
+    }
     let mut lines = vec![format!("going back to {to} on {target} undoes {}", candidate.undoes.join(", "))];
     for had in candidate.revisions.iter().filter(|had| !had.revision.is_empty()) {
         let asked = if had.asked { "" } else { "; whether it is still retained there could not be asked" };
@@ -145,6 +154,7 @@ mod tests {
             compatible,
             why_not: if compatible { String::new() } else { "the window has passed".to_owned() },
             may_be_attested,
+            numbers: vec![12],
         };
         v1::ListRollbackCandidatesResponse { candidates: vec![candidate] }
     }

@@ -205,7 +205,14 @@ impl Api {
         Ok(answer.map_err(refused("list where to go back to"))?.into_inner().candidates)
     }
 
-    pub(super) async fn rollback(&self, target: &str, to: &str, reason: &str) -> Result<v1::Deployment, Refused> {
+    /// Undoes the deployments of those numbers.
+    pub(super) async fn rollback(
+        &self,
+        target: &str,
+        to: &str,
+        undoes: &[u64],
+        reason: &str,
+    ) -> Result<v1::Deployment, Refused> {
         let request = v1::RollbackRequest {
             request_id: uuid::Uuid::new_v4().to_string(),
             target: target.to_owned(),
@@ -214,6 +221,7 @@ impl Api {
             attested: String::new(),
             confirm: target.to_owned(),
             wait: Some(duration_to_wire(INQUIRY)),
+            undoes: undoes.to_vec(),
         };
         let answer = self.client().rollback(patient(request)).await.map_err(refused("roll back"))?;
         answer.into_inner().deployment.ok_or_else(|| nothing("roll back"))

@@ -405,6 +405,7 @@ fn no_text_of_an_answer_reaches_the_terminal_raw() {
         compatible: true,
         why_not: evil(),
         may_be_attested: true,
+        numbers: vec![12],
     };
     let refused = v1::RollbackCandidate { compatible: false, ..candidate.clone() };
     let reading = v1::ResourceReading { resource: evil(), agent: evil(), reading: Some(reading), detail: evil() };

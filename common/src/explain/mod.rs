@@ -67,6 +67,7 @@ pub fn explain(code: Code) -> Explanation {
         Code::QueueFull => targets::QUEUE_FULL,
         Code::NothingToGoBackTo => targets::NOTHING_TO_GO_BACK_TO,
         Code::CannotGoBack => targets::CANNOT_GO_BACK,
+        Code::PlaceMoved => targets::PLACE_MOVED,
         Code::ArchiveMissing => targets::ARCHIVE_MISSING,
         Code::ArchiveDiffers => targets::ARCHIVE_DIFFERS,
         Code::ArchiveTooLarge => targets::ARCHIVE_TOO_LARGE,

@@ -128,6 +128,12 @@ pub(super) const CANNOT_GO_BACK: Explanation = Explanation {
     next: "holdfast rollback TARGET tells the reason for each place. A window or a range of data may be attested away by whoever knows better (--attest TEXT); for everything else deploy a release that repairs it.",
 };
 
+pub(super) const PLACE_MOVED: Explanation = Explanation {
+    what: "Between the list that you saw and your word, something was deployed or rolled back on the target: to go back to that revision would undo other deployments than the ones that you agreed to.",
+    still_true: "Nothing was recorded and nothing was started.",
+    next: "holdfast rollback TARGET shows where it can go back to now. If your aim is reached already, there is nothing left to do.",
+};
+
 pub(super) const ARCHIVE_MISSING: Explanation = Explanation {
     what: "The file names an archive to upload, and the coordinator has none of that digest. It was never uploaded, or nothing has used it for so long that it was removed.",
     still_true: "Nothing was recorded and nothing was started: an archive is there before a deployment of it is.",

@@ -1,6 +1,6 @@
 //! From a file, inputs and a target to what is recorded: nothing is open afterwards.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::code::Code;
 use crate::file::deployment::Order;
@@ -51,6 +51,7 @@ impl DeploymentFile {
             return self.done(reader, None);
         }
         let mut strings = Strings { reader: &mut reader, values: &values, left: MAX_RESOLVED };
+        strings.one_switch_each(&self.steps, target);
         let mut steps: Vec<_> = self.steps.iter().map(|step| strings.step(step, target)).collect();
         steps.extend(self.checks.iter().map(|check| strings.check(check)));
         let steps = steps.into_iter().collect::<Option<Vec<_>>>();
@@ -159,11 +160,27 @@ impl Strings<'_> {
                 Way::PreviousRevision
             }
             WayBack::Steps(steps) => {
+                self.one_switch_each(steps, target);
                 let steps: Vec<_> = steps.iter().map(|step| self.step(step, target)).collect();
                 Way::Steps { steps: steps.into_iter().collect::<Option<_>>()? }
             }
         };
         Some(RollbackSpec { way, until, data, recovery })
+    }
+
+    /// A release is switched once in a deployment: one attempt has one fence, and the folder takes one switch under it.
+    fn one_switch_each(&mut self, steps: &[Step], target: &TargetSpec) {
+        let mut switched = BTreeSet::new();
+        for step in steps.iter().filter(|step| matches!(step.work, Work::Release { .. } | Work::Restore)) {
+            let Some(resource) = resource_of(step, target) else { continue };
+            if !switched.insert(&resource.name) {
+                let message = format!(
+                    "the release \"{}\" is switched by an earlier step: a deployment switches a release once",
+                    resource.name
+                );
+                self.reader.fault(Code::InvalidValue, step.place.clone(), message);
+            }
+        }
     }
 
     fn probe(&mut self, probe: &ProbeText) -> Option<Probe> {

@@ -60,12 +60,10 @@ fn answer(draft: &mut Draft<'_>, input: &Input) -> Result<Answer, Refusal> {
         Input::Submit { deployment, request, spec, by, no_queue } => {
             handlers::submit::submit(draft, *deployment, *request, spec, by, *no_queue)
         }
-        Input::Rollback { deployment, request, to, by, reason, attested, past, retained } => {
+        Input::Rollback { deployment, request, to, shown, by, reason, attested, past, retained } => {
             let (id, request, attested) = (*deployment, *request, attested.as_deref());
-            handlers::back::back(
-                draft,
-                &handlers::back::Asked { id, request, to, by, reason, attested, past, retained },
-            )
+            let asked = handlers::back::Asked { id, request, to, shown, by, reason, attested, past, retained };
+            handlers::back::back(draft, &asked)
         }
         Input::Assign { candidates, attempt } => handlers::assign::assign(draft, candidates, *attempt),
         Input::OfferAnswered { speaker, claim, declined, jitter } => {

@@ -116,6 +116,8 @@ pub enum Input {
         request: RequestId,
         /// What to go back to: the nearest place where a resource had it.
         to: Revision,
+        /// The numbers of the deployments that the asker was shown to be undone, the newest first.
+        shown: Vec<u64>,
         /// By whom.
         by: OperatorName,
         /// Why.

@@ -11,6 +11,8 @@
 //! stopped          -                                        yes      cancelled, as observed
 //! either           nothing bars another try, tries left     no       the next try after a delay: what was applied is
 //!                                                                    carried, a check that was not seen to end runs again
+//! failed           no tries left, nothing permitted in      no       held: nobody has seen what is there now
+//!                  this try, something in an earlier one
 //! either           else                                     no       failed, as observed, saying so where the tries are used up
 //! ```
 
@@ -81,11 +83,17 @@ pub(crate) fn ended(draft: &mut Draft<'_>, end: AttemptEnd, jitter: Jitter) {
     }
     let (tries, left) = (deployment.tries(), deployment.tries_left());
     let bar = fate::bars_another_try(deployment);
+    let nothing_permitted = deployment.attempts.last().is_some_and(|last| !last.ever_permitted());
     match (end, deployment.cancel.is_some(), bar) {
         (AttemptEnd::Stopped, true, _) => {
             reservation::end(draft, id, End::observed(DeploymentState::Cancelled, because));
         }
         (_, false, None) if left > 0 => split::try_again(draft, jitter, &because),
+        // Nothing of this try was permitted, something of an earlier one was: what is there now, nobody has seen.
+        (AttemptEnd::Failed, false, None) if nothing_permitted && deployment.ever_permitted() => {
+            let because = format!("{because}; {}", explain::tries_used(tries));
+            draft.record(policy::moved(draft, id, DeploymentState::Held, because));
+        }
         (_, false, None) if tries > 1 => {
             let because = format!("{because}; {}", explain::tries_used(tries));
             reservation::end(draft, id, End::observed(DeploymentState::Failed, because));

@@ -112,6 +112,14 @@ pub enum Refusal {
     /// The way back is not compatible now.
     #[error("can't go back: {0}")]
     CannotGoBack(WhyNot),
+    /// What stands is not what the asker was shown.
+    #[error("going back there undoes {} now, and you were shown {}", numbers(.now), numbers(.shown))]
+    PlaceMoved {
+        /// What the asker was shown to be undone.
+        shown: Vec<u64>,
+        /// What would be undone now.
+        now: Vec<u64>,
+    },
     /// The store's fences are used up.
     #[error("no fence is left in this epoch")]
     FenceExhausted,
@@ -153,8 +161,17 @@ impl Refusal {
             Refusal::CannotFenceOff { .. } => Code::CannotFenceOff,
             Refusal::NothingToGoBackTo { .. } => Code::NothingToGoBackTo,
             Refusal::CannotGoBack(_) => Code::CannotGoBack,
+            Refusal::PlaceMoved { .. } => Code::PlaceMoved,
             Refusal::FenceExhausted => Code::FenceExhausted,
             Refusal::Broken { .. } => Code::Internal,
         }
+    }
+}
+
+/// Like `#12, #11`.
+fn numbers(numbers: &[u64]) -> String {
+    match numbers {
+        [] => "nothing".to_owned(),
+        some => some.iter().map(|number| format!("#{number}")).collect::<Vec<_>>().join(", "),
     }
 }

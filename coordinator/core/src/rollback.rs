@@ -284,15 +284,23 @@ fn changed_by(deployment: &Deployment, fate: impl Fn(&StepSpec) -> Fate) -> BTre
     fate::mutating(deployment).filter(may_be_there).filter_map(|step| step.resource.clone()).collect()
 }
 
-/// What each resource that they changed had before the oldest of them that changed it.
+/// What each resource that they changed would have: what the steps of the oldest of them that changed it say that they bring,
+/// else what it had before.
 fn before(over: &[Layer<'_>]) -> BTreeMap<ResourceName, Option<Revision>> {
     let mut had = BTreeMap::new();
     for layer in over {
         for resource in &layer.changed {
-            had.insert(resource.clone(), layer.deployment.expected.get(resource).cloned().flatten());
+            let before = layer.deployment.expected.get(resource).cloned().flatten();
+            had.insert(resource.clone(), brought(layer, resource).or(before));
         }
     }
     had
+}
+
+/// The revision that steps of its own bring, where the last of them on that resource names one.
+fn brought(layer: &Layer<'_>, resource: &ResourceName) -> Option<Revision> {
+    let own = layer.way().and_then(own_steps)?;
+    own.iter().rfind(|step| step.resource.as_ref() == Some(resource))?.revision.clone()
 }
 
 fn compatible(
@@ -429,6 +437,7 @@ fn way_back(
             }
         }
     }
+    steps.switch_once();
     let has_checks = |deployment: &&Deployment| deployment.spec.steps.iter().any(is_check);
     let checked = beneath.filter(has_checks).unwrap_or(oldest.deployment);
     let checks = checked.spec.steps.iter().filter(|step| is_check(step));
@@ -481,6 +490,20 @@ impl Steps {
             step.revision = step.resource.as_ref().and_then(|resource| revisions.get(resource).cloned().flatten());
         }
         self.push(step, layer.number());
+    }
+
+    /// Of several switches of one release only the last is left: a folder is switched once under a fence.
+    fn switch_once(&mut self) {
+        let switches = |step: &StepSpec| matches!(step.body, StepBody::Release { .. } | StepBody::Restore);
+        let mut later = BTreeSet::new();
+        let mut kept: Vec<StepSpec> = Vec::new();
+        for step in self.all.drain(..).rev() {
+            if !switches(&step) || later.insert(step.resource.clone()) {
+                kept.push(step);
+            }
+        }
+        kept.reverse();
+        self.all = kept;
     }
 
     fn push(&mut self, mut step: StepSpec, number: u64) {

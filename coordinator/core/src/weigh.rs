@@ -290,9 +290,11 @@ fn weigh_step(
             if !in_order || !is_right_resource(state, resource, reading) {
                 return known;
             }
+            let found = reading.state_of(step.revision.as_ref());
+            let since = if found == reading.state { "" } else { ": it was applied, and another revision is there now" };
             StepKnown {
-                state: reading.state,
-                because: format!("{agent} read {resource} after the runner was out"),
+                state: found,
+                because: format!("{agent} read {resource} after the runner was out{since}"),
                 observed: reading.revision.clone(),
                 active: reading.active.clone(),
                 evidence: ids,

@@ -44,6 +44,8 @@ pub enum Asked {
         digest: [u8; 32],
         /// What to go back to.
         to: Revision,
+        /// The numbers of the deployments that the asker was shown to be undone, the newest first.
+        shown: Vec<u64>,
         /// By whom.
         by: OperatorName,
         /// Why.

@@ -91,7 +91,7 @@ impl Inner {
                 beside.submission = Some((deployment, content));
                 Input::Submit { deployment, request, spec, by, no_queue }
             }
-            Asked::Rollback { request, digest, to, by, reason, attested, retained } => {
+            Asked::Rollback { request, digest, to, shown, by, reason, attested, retained } => {
                 let content = Digest(digest);
                 if let Some(known) = tx.submission(request)? {
                     return existing(&known, content).map(Prepared::Told).map_err(Failure::Answer);
@@ -100,7 +100,7 @@ impl Inner {
                 let deployment = self.draw.deployment(self.now.wall);
                 beside.submission = Some((deployment, content));
                 let past = tx.past_deployments(target, PAST)?;
-                Input::Rollback { deployment, request, to, by, reason, attested, past, retained }
+                Input::Rollback { deployment, request, to, shown, by, reason, attested, past, retained }
             }
             Asked::OfferAnswered { speaker, claim, declined } => {
                 Input::OfferAnswered { speaker, claim, declined, jitter: self.draw.jitter() }

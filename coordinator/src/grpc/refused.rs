@@ -209,7 +209,7 @@ fn refusal_problem(about: &Subject, refusal: &Refusal) -> Problem {
             .next(format!("holdfast reconcile show {name}"))
             .next(format!("holdfast reconcile attest {name} ..., where a person knows how it stands"))
             .with("deployment", &name),
-        Refusal::NothingToGoBackTo { .. } | Refusal::CannotGoBack(_) => {
+        Refusal::NothingToGoBackTo { .. } | Refusal::CannotGoBack(_) | Refusal::PlaceMoved { .. } => {
             problem.next(format!("holdfast rollback {target}, which lists each place and why not"))
         }
         Refusal::Broken { because } => {
@@ -239,6 +239,7 @@ pub(super) fn title(name: &str, refusal: &Refusal) -> String {
         Refusal::NotDeclared
         | Refusal::OrderPassed { .. }
         | Refusal::NothingToGoBackTo { .. }
+        | Refusal::PlaceMoved { .. }
         | Refusal::NotOnHold
         | Refusal::ObservedMissing { .. }
         | Refusal::TargetInUse { .. }

@@ -109,6 +109,7 @@ pub fn grpc_code(code: Code) -> tonic::Code {
         | Code::NothingToReconcile
         | Code::NothingToGoBackTo
         | Code::CannotGoBack
+        | Code::PlaceMoved
         | Code::DecisionNotOpen
         | Code::CannotInspect
         | Code::CannotFenceOff

@@ -19,7 +19,7 @@ pub(super) async fn roll_back(story: &mut Story<'_>, latest: &str) -> anyhow::Re
     story.check(is_v2, statement, format!("{revision:?}, {}", nearest.why_not))?;
     story.narrator.fact(Some(Mark::Asked), None, &format!("rollback {TARGET} --to v2 --confirm {TARGET}"))?;
     let undone = story.api.deployment(latest).await?;
-    let rollback = story.api.rollback(TARGET, "v2", "v2 was the better page").await?;
+    let rollback = story.api.rollback(TARGET, "v2", &nearest.numbers, "v2 was the better page").await?;
     let label = summary(&rollback)?.label.clone();
     let rollback = story.until_state(&label, v1::DeploymentState::Succeeded).await?;
     story.check_page(Version::V2)?;

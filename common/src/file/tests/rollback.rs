@@ -64,7 +64,7 @@ fn a_rollback_has_one_way_back_and_only_one() {
     is(&other, Code::InvalidValue, "10:12", "rollback.strategy", "\"previous-revision\"");
     assert_eq!(other.suggestion.as_deref(), Some("previous-revision"));
     let many = |count: usize| {
-        let steps: Vec<String> = (0..count).map(|n| format!("{{ name = \"back-{n}\" }}")).collect();
+        let steps: Vec<String> = (0..count).map(|n| format!("{{ name = \"back-{n}\", run = [\"true\"] }}")).collect();
         with("", &format!("[rollback]\nstep = [{}]", steps.join(", ")))
     };
     assert!(matches!(back(&many(100)).way, Way::Steps { steps } if steps.len() == 100));
@@ -76,10 +76,8 @@ fn steps_of_a_rollback_are_read_like_steps_and_may_put_the_previous_revision_bac
     let text = deployment(&format!(
         "[inputs]\nold = {{ type = \"string\" }}\n{SWITCH}{VERIFY}\
          [[rollback.step]]\nname = \"put-back\"\n\
-         [[rollback.step]]\nname = \"put-back-once\"\nretry = \"unsafe\"\ntimeout = \"1m\"\n\
          [[rollback.step]]\nname = \"start\"\nrun = [\"start\", \"${{inputs.old}}\"]\n\
-         [[rollback.step]]\nname = \"look\"\neffect = \"none\"\nrun = [\"true\"]\n\
-         [[rollback.step]]\nname = \"bring\"\nwith = {{ archive = \"upload:old.tgz\", sha256 = \"{SHA}\", revision = \"v1\" }}\n"
+         [[rollback.step]]\nname = \"look\"\neffect = \"none\"\nrun = [\"true\"]\n"
     ));
     let spec = resolve(&text, &[("old", "v1")]).unwrap_or_else(|errors| panic!("{errors}"));
     assert_eq!(spec.steps.len(), 2, "the way back is not a part of the way there");
@@ -89,15 +87,20 @@ fn steps_of_a_rollback_are_read_like_steps_and_may_put_the_previous_revision_bac
         known,
         [
             ("put-back", StepEffect::Mutates, RetryClass::Idempotent),
-            ("put-back-once", StepEffect::Mutates, RetryClass::Unsafe),
             ("start", StepEffect::Mutates, RetryClass::Unsafe),
             ("look", StepEffect::None, RetryClass::Pure),
-            ("bring", StepEffect::Mutates, RetryClass::Unsafe),
         ]
     );
     assert_eq!((&steps[0].body, &steps[0].revision), (&StepBody::Restore, &None));
     assert_eq!(steps[0].resource.as_ref().map(|name| name.as_str()), Some("site"));
-    assert_eq!(steps[2].body, StepBody::Command { argv: vec!["start".to_owned(), "v1".to_owned()] });
+    assert_eq!(steps[1].body, StepBody::Command { argv: vec!["start".to_owned(), "v1".to_owned()] });
+    let once = back(&with("", "[[rollback.step]]\nname = \"a\"\nretry = \"unsafe\"\ntimeout = \"1m\"\n"));
+    assert!(matches!(once.way, Way::Steps { steps } if steps[0].retry == RetryClass::Unsafe));
+    let bring = format!(
+        "[[rollback.step]]\nname = \"bring\"\nwith = {{ archive = \"upload:old.tgz\", sha256 = \"{SHA}\", revision = \"v1\" }}\n"
+    );
+    let text = with("", &bring);
+    assert!(matches!(back(&text).way, Way::Steps { steps } if steps[0].retry == RetryClass::Unsafe));
     assert_eq!(file(&text).uploads(&given(&[])), [("old.tgz".to_owned(), SHA.to_owned())].into());
     let undigested = text.replace(&format!("sha256 = \"{SHA}\", revision = \"v1\""), "revision = \"v1\"");
     assert_eq!(crate::file::uploads_without_digest(&undigested), ["old.tgz"]);
@@ -308,4 +311,15 @@ fn a_file_says_the_same_of_its_way_back_once_stored() {
     let spec = resolve(&text, &[]).expect("valid");
     let stored = serde_json::to_string(&spec).expect("plain data");
     assert_eq!(serde_json::from_str::<DeploymentSpec>(&stored).expect("what was stored"), spec);
+}
+
+#[test]
+fn a_release_is_switched_once_by_the_steps_and_once_by_the_way_back() {
+    let twice = format!("{SWITCH}\n{}", SWITCH.replace("\"switch\"", "\"again\""));
+    let errors = resolve(&deployment(&twice), &[]).expect_err("switched twice");
+    assert!(only(&errors).to_string().contains("switched by an earlier step"), "{errors}");
+    let steps = "[[rollback.step]]\nname = \"a\"\n[[rollback.step]]\nname = \"b\"\n";
+    let errors = resolve(&with("", steps), &[]).expect_err("switched twice");
+    assert!(only(&errors).to_string().contains("switched by an earlier step"), "{errors}");
+    back(&with("", "[[rollback.step]]\nname = \"a\"\n"));
 }

@@ -16,6 +16,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) id: DeploymentId,
     pub(crate) request: RequestId,
     pub(crate) to: &'a Revision,
+    pub(crate) shown: &'a [u64],
     pub(crate) by: &'a OperatorName,
     pub(crate) reason: &'a str,
     pub(crate) attested: Option<&'a str>,
@@ -34,6 +35,10 @@ pub(crate) fn back(draft: &mut Draft<'_>, asked: &Asked<'_>) -> Result<Answer, R
     let way = rollback::to(state, asked.past, asked.to, asked.retained, wall, asked.attested.is_some())
         .ok_or_else(|| Refusal::NothingToGoBackTo { revision: asked.to.clone() })?
         .map_err(Refusal::CannotGoBack)?;
+    let now: Vec<u64> = way.undoes.iter().map(|undone| undone.number).collect();
+    if now != asked.shown {
+        return Err(Refusal::PlaceMoved { shown: asked.shown.to_vec(), now });
+    }
     let number = state.next_number;
     let of = RollbackOf {
         undoes: way.undoes.clone(),

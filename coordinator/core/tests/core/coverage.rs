@@ -82,6 +82,7 @@ rows! {
         Refusal::CannotFenceOff { .. } => "cannot_fence_off",
         Refusal::NothingToGoBackTo { .. } => "nothing_to_go_back_to",
         Refusal::CannotGoBack(_) => "cannot_go_back",
+        Refusal::PlaceMoved { .. } => "place_moved",
         Refusal::FenceExhausted => "fence_exhausted",
         Refusal::Broken { .. } => "broken",
     }

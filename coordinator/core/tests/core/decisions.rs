@@ -153,10 +153,11 @@ impl Scene {
 
     pub fn answer(&mut self, inquiry: EvidenceId, raised: bool, state: OperationState) {
         let asked = self.current().inquiries.iter().find(|asked| asked.id == inquiry).expect("open").clone();
+        let wanted = self.current().step(&asked.step).and_then(|step| step.revision.clone());
         let reading = Reading {
             resource_identity: "one".into(),
             state,
-            revision: Some(revision("r1")),
+            revision: wanted.or(Some(revision("r1"))),
             active: None,
             highest_fence: None,
             retained: Vec::new(),

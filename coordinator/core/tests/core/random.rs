@@ -239,7 +239,11 @@ fn go_back(world: &mut World, draw: &mut Draw) {
     let resource = resource_name(if target == 0 { "site" } else { "app" });
     let seen = draw.one_in(3).then(|| (resource, [revision("r1")].into()));
     let to = draw.pick(&["r1", "r2", "r3"]);
-    let _ = world.go_back(target, to, draw.one_in(3), seen.into_iter().collect());
+    let (attested, seen) = (draw.one_in(3), seen.into_iter().collect());
+    let _ = match draw.one_in(6) {
+        true => world.go_back_over(target, to, vec![1], attested, seen),
+        false => world.go_back(target, to, attested, seen),
+    };
 }
 
 /// Fills a queue to its bound, and ends all of it again.

@@ -306,3 +306,29 @@ fn what_a_decision_rests_on_and_leads_to_is_told_as_it_is() {
     let ended = scene.ended(id).ended.clone().expect("it ended");
     assert_eq!(ended.because, "anna decided on a person's attestation");
 }
+
+#[test]
+fn what_was_applied_and_replaced_since_is_not_told_as_applied() {
+    let (mut scene, id, _) = crate::decisions::uncertain();
+    let raise = scene.inquiry(true);
+    let asked = scene.current().inquiries[0].clone();
+    let reading = holdfast_common::outcome::Reading {
+        resource_identity: "one".into(),
+        state: OperationState::Applied,
+        revision: Some(revision("by-hand")),
+        active: None,
+        highest_fence: None,
+        retained: Vec::new(),
+        detail: "applied and since replaced".into(),
+    };
+    let speaker = Speaker { agent: asked.agent, incarnation: incarnation_id(0) };
+    let (evidence, finding) = (scene.world.draw_evidence(), Finding::Raised { reading });
+    let answer = Input::InquiryAnswered { speaker, inquiry: raise, finding, evidence };
+    scene.world.feed(0, &answer).expect("never refused");
+    let list = scene.list();
+    assert_eq!(list.steps[0].state, OperationState::Partial, "{:?}", list.steps[0]);
+    assert!(list.why_not(DecisionKind::AcceptSucceeded).is_some() && list.why_not(DecisionKind::Retry).is_some());
+    scene.decide(DecisionKind::AcceptFailed).expect("known to be in part");
+    assert_eq!(scene.ended(id).state, DeploymentState::Failed);
+    assert!(matches!(scene.state().resources[&resource_name("site")], ResourceKnowledge::Unknown { .. }));
+}

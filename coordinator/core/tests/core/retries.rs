@@ -358,7 +358,7 @@ fn held_over_a_hand_edit_has_its_exits_and_each_leaves_an_honest_revision() {
     scene.decide(DecisionKind::Retry).expect("open");
     scene.run();
     let attempt = scene.current().attempts.last().expect("one");
-    assert_eq!(carries(scene.current(), attempt), [Carry { step: step_name("app"), left: Some(revision("r1")) }]);
+    assert_eq!(carries(scene.current(), attempt), [Carry { step: step_name("app"), left: Some(revision("r2")) }]);
     // Given up.
     let (mut scene, id) = disturbed(Policy::Manual, RetryClass::Unsafe);
     scene.attest(id, AttestedTarget::Partial);

@@ -194,14 +194,42 @@ fn to_go_back_further_the_way_over_each_must_be_compatible() {
 }
 
 #[test]
-fn a_rollback_over_several_restores_each_resource_once_and_keeps_names_unique() {
+fn a_rollback_over_several_switches_each_release_once_and_keeps_names_unique() {
     let mut scene = two_releases();
-    let own = vec![change("healthy", "site", RetryClass::Idempotent, None)];
-    deploy(&mut scene, "v3", Some(RollbackSpec { way: Way::Steps { steps: own }, ..previous() }));
-    deploy(&mut scene, "v4", Some(previous()));
+    let restore = |name| StepSpec { body: StepBody::Restore, ..change(name, "site", RetryClass::Idempotent, None) };
+    let note = StepSpec {
+        body: StepBody::Command { argv: vec!["note".into()] },
+        ..change("healthy", "site", RetryClass::Idempotent, None)
+    };
+    let own = |steps: Vec<StepSpec>| Some(RollbackSpec { way: Way::Steps { steps }, ..previous() });
+    deploy(&mut scene, "v3", own(vec![note.clone(), restore("back")]));
+    deploy(&mut scene, "v4", own(vec![restore("back"), note]));
     assert_eq!(back(&mut scene, "v1"), Ok(Answer::Submitted { number: 5 }));
     let steps: Vec<_> = scene.current().spec.steps.iter().map(|step| step.name.to_string()).collect();
-    assert_eq!(steps, ["healthy", "restore-site", "healthy-1"]);
+    assert_eq!(steps, ["healthy", "healthy-3", "restore-site", "healthy-1"], "one switch, the last one");
+    assert_eq!(scene.current().spec.steps[2].revision, Some(revision("v1")));
+}
+
+#[test]
+fn what_steps_of_its_own_bring_is_where_it_goes_back_to() {
+    let mut scene = two_releases();
+    let own = vec![change("forward", "site", RetryClass::Idempotent, Some("v9"))];
+    deploy(&mut scene, "v3", Some(RollbackSpec { way: Way::Steps { steps: own }, ..previous() }));
+    assert_eq!(places(&scene)[0], (vec![3], Some("v9".to_owned()), None));
+    assert_eq!(back(&mut scene, "v9"), Ok(Answer::Submitted { number: 4 }));
+}
+
+#[test]
+fn nothing_is_undone_but_what_was_shown() {
+    let mut scene = two_releases();
+    deploy(&mut scene, "v1", Some(previous()));
+    deploy(&mut scene, "v3", Some(previous()));
+    let over =
+        |scene: &mut Scene, shown: &[u64]| scene.world.go_back_over(0, "v1", shown.to_vec(), false, Retained::new());
+    assert_eq!(over(&mut scene, &[4]), Ok(Answer::Submitted { number: 5 }));
+    carry_out(&mut scene);
+    let moved = Refusal::PlaceMoved { shown: vec![4], now: vec![3, 2] };
+    assert_eq!(over(&mut scene, &[4]), Err(moved), "somebody else went back meanwhile");
 }
 
 #[test]

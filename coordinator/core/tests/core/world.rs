@@ -13,7 +13,7 @@ use holdfast_common::spec::{PlanDigest, TargetSpec};
 use holdfast_common::time::{Millis, Serving, Wall};
 use holdfast_coordinator_core::input::*;
 use holdfast_coordinator_core::invariants::{self, Step};
-use holdfast_coordinator_core::rollback::Retained;
+use holdfast_coordinator_core::rollback::{Retained, candidates};
 use holdfast_coordinator_core::state::*;
 use holdfast_coordinator_core::*;
 use serde::Serialize;
@@ -328,7 +328,12 @@ impl World {
                     OperationState::Applied => Some(Truth::Whole),
                     OperationState::Applying | OperationState::Unknown => None,
                 };
-                assert!(truth.is_none() || told.is_none() || truth == told, "O5: decided on {told:?}, it is {truth:?}");
+                let agrees = truth.is_none() || told.is_none() || truth == told;
+                let step = record.step.as_ref().and_then(|name| before.deployment(*deployment)?.step(name));
+                let now = step.and_then(|step| self.ledger.revision(target, step.resource.as_ref()?));
+                let replaced = step.is_some_and(|step| step.revision.is_some() && step.revision != now);
+                let in_part = truth == Some(Truth::Whole) && told == Some(Truth::Part) && replaced;
+                assert!(agrees || in_part, "O5: decided on {told:?}, it is {truth:?}");
                 let goes_on = record.kind == DecisionKind::Readmit;
                 assert!(goes_on || !self.ledger.at_work(*deployment), "I4: decided while it was at work");
             }
@@ -382,12 +387,29 @@ impl World {
         }
     }
 
-    /// Asks to go back.
+    /// Asks to go back, as the list shows it now.
     pub fn go_back(&mut self, target: usize, to: &str, attested: bool, retained: Retained) -> Result<Answer, Refusal> {
+        let wanted = revision(to);
+        let places = candidates(&self.targets[target].state, &self.past(target), &retained, self.now().wall);
+        let place = places.iter().find(|place| place.revisions.values().any(|had| had.as_ref() == Some(&wanted)));
+        let shown = place.map(|place| place.undoes.iter().map(|undone| undone.number).collect()).unwrap_or_default();
+        self.go_back_over(target, to, shown, attested, retained)
+    }
+
+    /// Asks to go back over these.
+    pub fn go_back_over(
+        &mut self,
+        target: usize,
+        to: &str,
+        shown: Vec<u64>,
+        attested: bool,
+        retained: Retained,
+    ) -> Result<Answer, Refusal> {
         let (deployment, request) = (deployment_id(self.deployments + 1), request_id(self.deployments + 1));
         let (to, past) = (revision(to), self.past(target));
         let (reason, attested) = ("not healthy".into(), attested.then(|| "tried on a copy".to_owned()));
-        self.feed(target, &Input::Rollback { deployment, request, to, by: anna(), reason, attested, past, retained })
+        let by = anna();
+        self.feed(target, &Input::Rollback { deployment, request, to, shown, by, reason, attested, past, retained })
     }
 
     /// What ended on a target.

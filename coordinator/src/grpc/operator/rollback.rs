@@ -47,6 +47,7 @@ fn shown(state: &TargetState, candidate: &Candidate) -> v1::RollbackCandidate {
     });
     v1::RollbackCandidate {
         undoes: view::deployment::undone(&state.spec.name, &candidate.undoes),
+        numbers: candidate.undoes.iter().map(|undone| undone.number).collect(),
         revisions: revisions.collect(),
         compatible: why_not.is_none(),
         why_not: why_not.map(view::sentence::no_way_back).unwrap_or_default(),
@@ -70,7 +71,8 @@ pub(super) async fn rollback(call: Call<'_, v1::RollbackRequest>) -> Result<v1::
     }
     refused::without_descriptors(shared)?;
     let retained = inspect_target::retained(shared, &state, wait).await?;
-    let asked = Asked::Rollback { request, digest, to, by: by.name.clone(), reason, attested, retained };
+    let (by_name, shown) = (by.name.clone(), asked.undoes);
+    let asked = Asked::Rollback { request, digest, to, shown, by: by_name, reason, attested, retained };
     let told = match shared.driver.ask(target.clone(), asked).await {
         Ok(told) => told,
         Err(error) => return Err(refused::by_driver(shared, &by, &Subject::Target(target), error).await),
