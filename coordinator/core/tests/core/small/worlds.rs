@@ -78,8 +78,12 @@ const RELEASE: Small = Small {
 pub const LOSS: Small = Small { budget: Budget { lost: 1, doubled: 1, lapses: 1, ..NOTHING }, ..RELEASE };
 
 /// One lost message, a lapse, and a raise of the resource's fence.
-pub const RAISE: Small =
-    Small { ends: APPLIED_OR_UNKNOWN, budget: Budget { lost: 1, lapses: 1, raises: 1, ..NOTHING }, ..RELEASE };
+pub const RAISE: Small = Small {
+    ends: APPLIED_OR_UNKNOWN,
+    in_order: true,
+    budget: Budget { lost: 1, lapses: 1, raises: 1, ..NOTHING },
+    ..RELEASE
+};
 
 /// One lost message, a lapse, and a cancel. The agent confirms it with two reports more: in any order, they would make the
 /// world three times as large.
@@ -119,6 +123,7 @@ pub const CARRY: Small = Small {
     target: shop_of_two,
     change: Change::Twice,
     ends: APPLIED_OR_TRANSIENT,
+    in_order: true,
     budget: Budget { lapses: 1, edits: 1, ..NOTHING },
     ..RELEASE
 };
