@@ -293,6 +293,9 @@ fn no_text_of_an_answer_reaches_the_terminal_raw() {
     (about.because, about.label, about.target, about.submitted_by, about.id) = (evil(), evil(), evil(), evil(), evil());
     deployment.inputs = [(evil(), evil())].into();
     deployment.waiting = evil();
+    deployment.rolled_back_by = vec![evil()];
+    let of = v1::RollbackOf { undoes: vec![evil()], reason: evil(), attested: evil(), base: 3 };
+    deployment.rollback = Some(of);
     let attempt = &mut deployment.attempts[0];
     (attempt.agent, attempt.fence_text, attempt.decline_reason) = (evil(), evil(), evil());
     let step = &mut attempt.steps[1];
@@ -388,7 +391,22 @@ fn no_text_of_an_answer_reaches_the_terminal_raw() {
         holds: vec![evil()],
         ..v1::Agent::default()
     };
-    let reading = v1::Reading { revision: evil(), active_operation: evil(), detail: evil(), ..v1::Reading::default() };
+    let reading = v1::Reading {
+        revision: evil(),
+        active_operation: evil(),
+        detail: evil(),
+        retained: vec![evil()],
+        ..v1::Reading::default()
+    };
+    let had = v1::CandidateRevision { resource: evil(), revision: evil(), asked: false };
+    let candidate = v1::RollbackCandidate {
+        undoes: vec![evil()],
+        revisions: vec![had.clone(), had],
+        compatible: true,
+        why_not: evil(),
+        may_be_attested: true,
+    };
+    let refused = v1::RollbackCandidate { compatible: false, ..candidate.clone() };
     let reading = v1::ResourceReading { resource: evil(), agent: evil(), reading: Some(reading), detail: evil() };
     let grants = vec![v1::Grant { role: 1, targets: evil() }];
     let token = v1::Token { name: evil(), grants, created_by: evil(), ..v1::Token::default() };
@@ -407,6 +425,7 @@ fn no_text_of_an_answer_reaches_the_terminal_raw() {
         agents(&[agent], canvas).draw(canvas.terminal),
         deployments(&deployment.summary.clone().into_iter().collect::<Vec<_>>(), canvas).draw(canvas.terminal),
         readings(&[reading]).draw(canvas.terminal),
+        candidates(&[candidate, refused]).draw(canvas.terminal),
         Progress { told: Some((deployment.clone(), std::time::Duration::ZERO)), lost: None, turn: 0 }
             .lines(canvas)
             .join("\n"),
