@@ -5,7 +5,7 @@
 //! [`worlds`] says which worlds there are. [`counterexamples`] takes one rule of the design out at a time: the same search
 //! must then stop with the shortest history that breaks something.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -146,7 +146,7 @@ pub fn search(small: &Small) -> Result<Found, Counterexample> {
     let start = start(small);
     let mut buffer = Vec::new();
     let first = hash(&start, &mut buffer);
-    let mut seen = HashSet::from([first]);
+    let mut seen = BTreeSet::from([first]);
     // By which move of which state each state was found first: a history is its way back to the start.
     let mut parents: Vec<(usize, usize)> = vec![(0, 0)];
     let mut frontier = VecDeque::from([(start, first, 0, 0)]);
@@ -261,10 +261,10 @@ fn end(small: &Small, place: &Place) -> Result<String, String> {
     let target = &world.targets[0];
     let Some(current) = &target.state.current else {
         let last = target.ended.values().next_back().expect("it ended");
-        let what = if last.kind.rollback().is_some() { "rollback " } else { "" };
+        let what = what(last);
         return Ok(format!("{what}{:?}", last.state));
     };
-    let what = if current.kind.rollback().is_some() { "rollback " } else { "" };
+    let what = what(current);
     match (&current.state, &current.waiting) {
         (DeploymentState::Uncertain | DeploymentState::Held, _) => {
             Ok(format!("{what}{:?}, for a person", current.state))
@@ -274,5 +274,15 @@ fn end(small: &Small, place: &Place) -> Result<String, String> {
         }
         (_, _) if budget.lapses == 0 && current.live().is_some() => Ok(format!("{what}under way, out of lapses")),
         (state, waiting) => Err(format!("stuck: nobody can bring it on: {what}{state:?}, {waiting:?}")),
+    }
+}
+
+/// Whose end it is: a rollback says over what it goes back.
+fn what(deployment: &Deployment) -> &'static str {
+    match deployment.kind.rollback().map(|of| of.base) {
+        None => "",
+        Some(Base::AtRest) => "rollback at rest: ",
+        Some(Base::Known) => "rollback over the known: ",
+        Some(Base::Unresolved) => "rollback over the unresolved: ",
     }
 }

@@ -285,7 +285,7 @@ pub(super) fn take(small: &Small, place: &Place, step: &Move) -> Place {
         }
         Move::Unhold => drop(world.feed(0, &Input::Unhold { by: anna() }).expect("it is on hold")),
         Move::Decide(kind) => {
-            drop(world.decide(0, current(world), *kind, 0).expect("an open decision is taken"));
+            let _answer = world.decide(0, current(world), *kind, 0).expect("an open decision is taken");
         }
         // The oracle has a word on it where it is taken all the same.
         Move::DecideUnseen(kind) => drop(world.decide(0, current(world), *kind, 1)),

@@ -216,12 +216,14 @@ worlds! {
 
 fn explore(name: &str, small: &Small) {
     let _alone = crate::scene::without_faults();
-    let began = std::time::Instant::now();
     let Found { visited, steps, depth, ends } =
         search(small).unwrap_or_else(|counterexample| panic!("{counterexample}"));
-    let took = began.elapsed().as_secs_f32();
     println!("{name}: 2 agents, 1 target, {} attempts, {:?}: searched to closure", small.attempts, small.budget);
-    println!("{visited} states visited, {steps} steps, depth {depth}, {took:.1} s; ends: {ends:?}");
+    println!("{visited} states visited, {steps} steps, depth {depth}; ends: {ends:?}");
     assert!(visited > 1_000, "a world that hardly moves proves nothing");
     assert!(ends.contains_key("Succeeded"), "a world in which nothing succeeds proves little");
+    let goes_back = |over: &str| ends.contains_key(&format!("rollback over the {over}: Succeeded"));
+    let bases = matches!(small.change, Change::WithAWayBack(_)).then_some("unresolved").into_iter();
+    let known = (small.rollback_first && small.budget.raises > 0).then_some("known");
+    assert!(bases.chain(known).all(goes_back), "a world in which nothing goes back says little of rollbacks");
 }
