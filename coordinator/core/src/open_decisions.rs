@@ -21,6 +21,7 @@ use holdfast_common::spec::{Reach, RetryClass, StepEffect, StepSpec};
 use holdfast_common::time::Wall;
 
 use crate::authority;
+use crate::bugs::{self, Bug};
 use crate::fate::{self, Fate};
 use crate::rollback;
 use crate::state::{Deployment, DeploymentState, EvidenceSequence, StepState, TargetState};
@@ -180,12 +181,13 @@ fn why_not(facts: &Facts<'_>, kind: DecisionKind) -> Option<String> {
 
 fn out(facts: &Facts<'_>) -> Result<(), String> {
     let RunnerKnown { runner, because, .. } = facts.runner;
-    runner.is_out().then_some(()).ok_or_else(|| format!("the runner may still be changing the target: {because}"))
+    let is_out = runner.is_out() || bugs::on(Bug::DecideOverRunner);
+    is_out.then_some(()).ok_or_else(|| format!("the runner may still be changing the target: {because}"))
 }
 
 fn retry(facts: &Facts<'_>) -> Result<(), String> {
     out(facts)?;
-    if facts.deployment.cancel.is_some() {
+    if facts.deployment.cancel.is_some() && !bugs::on(Bug::RetryOverCancel) {
         return Err("a stop was asked for".to_owned());
     }
     if failed_for_good(facts.deployment) {
@@ -196,6 +198,7 @@ fn retry(facts: &Facts<'_>) -> Result<(), String> {
         OperationState::NotApplied | OperationState::Applied => Ok(()),
         OperationState::Partial | OperationState::Unknown | OperationState::Applying => match step.retry {
             RetryClass::Idempotent | RetryClass::Pure => Ok(()),
+            RetryClass::Unsafe if bugs::on(Bug::RepeatUnsafe) => Ok(()),
             RetryClass::Unsafe => {
                 Err(format!("step {} is not safe to repeat and is {}", step.name, words(known.state)))
             }
@@ -227,7 +230,7 @@ fn readmit(facts: &Facts<'_>) -> Result<(), String> {
     if weigh::told_end(facts.deployment, attempt, &open.name) {
         return no("its own journal says that the step ended");
     }
-    if !authority::is_highest(facts.state, attempt) {
+    if !authority::is_highest(facts.state, attempt) && !bugs::on(Bug::ReadmitBelowFence) {
         return no("a fence above its own was allocated since");
     }
     match facts.runner.runner {

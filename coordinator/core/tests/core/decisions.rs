@@ -459,7 +459,7 @@ pub fn a_reading_counts_only_if_it_was_asked_for_after_the_runner_was_out() {
 }
 
 #[test]
-fn a_reading_of_another_resource_proves_nothing() {
+pub fn a_reading_of_another_resource_proves_nothing() {
     let (mut scene, ..) = uncertain();
     let first = scene.inquiry(false);
     scene.answer(first, false, OperationState::NotApplied);
@@ -483,7 +483,7 @@ fn a_raise_is_above_every_lease_and_the_next_lease_above_the_raise() {
 }
 
 #[test]
-fn a_late_end_proves_the_runner_out_only_where_its_effect_cannot_outlive_it() {
+pub fn a_late_end_proves_the_runner_out_only_where_its_effect_cannot_outlive_it() {
     let (mut scene, ..) = uncertain();
     let _ = scene.say(ended("switch", StepEnd::Applied));
     assert_eq!((scene.list().runner, scene.list().steps[0].state), (Runner::Stopped, OperationState::Unknown));

@@ -100,7 +100,7 @@ fn what_is_told_under_the_old_claim_after_a_readmission_is_evidence_and_ends_not
 }
 
 #[test]
-fn no_readmission_after_a_fence_off_an_end_or_an_attestation() {
+pub fn no_readmission_after_a_fence_off_an_end_or_an_attestation() {
     let (mut scene, id, claim) = lost_site(Policy::Manual);
     journal(&mut scene, claim, Runner::StillRunning);
     scene.world.fence_off(0, id).expect("asked");

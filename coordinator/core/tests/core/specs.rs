@@ -61,6 +61,12 @@ pub fn shop(reach: Reach) -> TargetSpec {
     target("shop@prod", vec![app, db])
 }
 
+/// An application that can be read and keeps no fences.
+pub fn cart(outlives: bool) -> TargetSpec {
+    let adapter = ResourceAdapter::Command { inspect: Some(vec!["revision".into()]), outlives };
+    target("cart@prod", vec![ResourceSpec { name: resource_name("app"), reach: Reach::Shared, adapter }])
+}
+
 fn target(name: &str, resources: Vec<ResourceSpec>) -> TargetSpec {
     let agents = BTreeMap::from([("role".to_owned(), "web".to_owned())]);
     TargetSpec {
