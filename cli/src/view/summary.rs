@@ -20,7 +20,7 @@ pub fn summary(deployment: &v1::Deployment, canvas: Canvas<'_>) -> String {
         because => format!(": {}", one_line(because)),
     };
     let mut text = format!("{} {} {state}{because}\n", Tone::Strong.paint(&label, canvas.terminal), verb(about.state));
-    text.push_str(&labelled("  known", WIDTH, known(deployment)));
+    text.push_str(&labelled("  known", WIDTH, known(deployment, canvas)));
     text.push_str(&labelled("  not known", WIDTH, facets::open_lines(deployment)));
     text.push_str(&labelled("  so", WIDTH, so(deployment, about)));
     text.push_str(&labelled("  next", WIDTH, next(about)));
@@ -43,8 +43,8 @@ fn verb(state: i32) -> &'static str {
     }
 }
 
-fn known(deployment: &v1::Deployment) -> Vec<String> {
-    let mut lines = facets::effect_lines(deployment);
+fn known(deployment: &v1::Deployment, canvas: Canvas<'_>) -> Vec<String> {
+    let mut lines = facets::effect_lines(deployment, canvas);
     if deployment.ended_by_decision {
         lines.push("a decision ended it; who took it and why is in its history".to_owned());
     }

@@ -146,10 +146,10 @@ fn a_later_word_on_a_step_replaces_an_earlier_one() {
     };
     deployment.attempts[0].state = AttemptState::Resolved as i32;
     let shown = summary(&deployment, canvas());
-    assert!(shown.contains("nobody could tell, settled by a decision: switch"), "{shown}");
+    assert!(shown.contains("switch: settled by a decision"), "{shown}");
     assert!(!shown.contains("not known"), "{shown}");
     deployment.attempts.push(again(StepState::Pending));
-    assert!(summary(&deployment, canvas()).contains("settled by a decision: switch"));
+    assert!(summary(&deployment, canvas()).contains("switch: settled by a decision"));
     deployment.attempts[1] = again(StepState::Applied);
     let shown = summary(&deployment, canvas());
     assert!(shown.contains("observed as applied: switch") && !shown.contains("settled"), "{shown}");
@@ -163,7 +163,84 @@ fn what_may_be_there_in_part_is_settled_by_the_decision_that_ended_it() {
     assert!(summary(&deployment, canvas()).contains("ended, and may be applied in part: switch"));
     deployment.ended_by_decision = true;
     let shown = summary(&deployment, canvas());
-    assert!(shown.contains("ended, perhaps in part, and settled by a decision: switch"), "{shown}");
+    assert!(shown.contains("switch: ended, perhaps in part; settled by a decision"), "{shown}");
+    deployment.decisions = vec![decided(v1::OperationState::Partial, "", 60)];
+    let shown = summary(&deployment, canvas());
+    let line =
+        "switch: ended, perhaps in part; decided as applied in part, on what was filed as evidence (dev, 14:21:00Z)";
+    assert!(shown.contains(line), "{shown}");
+}
+
+fn decided(target: v1::OperationState, revision: &str, second: i64) -> v1::DecisionRecord {
+    v1::DecisionRecord {
+        by: "dev".to_owned(),
+        at: stamp(second),
+        kind: v1::DecisionKind::Retry as i32,
+        target: target as i32,
+        runner: v1::RunnerState::Stopped as i32,
+        observed_revision: revision.to_owned(),
+        evidence_ids: vec!["0193a1b2-0000-7000-8000-000000000009".to_owned()],
+        ..v1::DecisionRecord::default()
+    }
+}
+
+#[test]
+fn the_effect_says_as_what_and_on_what_ground_a_decision_settled_it() {
+    let mut deployment = uncertain();
+    deployment.attempts[0].state = AttemptState::Resolved as i32;
+    let reading = decided(v1::OperationState::Applied, "v2", 60);
+    let attested = v1::DecisionRecord { attested: true, ..decided(v1::OperationState::NotApplied, "", 60) };
+    let trusted = v1::DecisionRecord { trusted: true, ..decided(v1::OperationState::Applied, "", 60) };
+    let fenced = v1::DecisionRecord { runner: v1::RunnerState::FencedOff as i32, ..reading.clone() };
+    let unknown = v1::DecisionRecord {
+        kind: v1::DecisionKind::Abandon as i32,
+        attested: true,
+        ..decided(v1::OperationState::Unknown, "", 60)
+    };
+    for (record, line) in [
+        (&reading, "switch: decided as applied, revision v2, on a reading (dev, 14:21:00Z)"),
+        (&attested, "switch: decided as not applied, on a person's attestation (dev, 14:21:00Z)"),
+        (&trusted, "switch: decided as applied, on its agent's own report (dev, 14:21:00Z)"),
+        (&fenced, "switch: decided as applied, revision v2, on a reading, the runner fenced off (dev, 14:21:00Z)"),
+        (&unknown, "switch: nobody could tell what it left; abandon was decided (dev, 14:21:00Z)"),
+    ] {
+        let note = v1::DecisionRecord { kind: v1::DecisionKind::Note as i32, at: stamp(70), ..unknown.clone() };
+        deployment.decisions = vec![record.clone(), note];
+        let shown = super::deployment(&deployment, canvas());
+        assert!(shown.contains(&format!("Effect       {line}\n")), "{shown}");
+        assert!(summary(&deployment, canvas()).contains(line));
+    }
+    // A second attempt is under way, and a decision on it says nothing about the first.
+    let mut second = uncertain().attempts.remove(0);
+    (second.number, second.offered_at) = (2, stamp(65));
+    second.state = AttemptState::Running as i32;
+    second.steps[1].state = StepState::Pending as i32;
+    deployment.attempts.push(second);
+    deployment.summary.as_mut().expect("set above").state = DeploymentState::Active as i32;
+    deployment.decisions = vec![reading, decided(v1::OperationState::Unknown, "", 90)];
+    let shown = super::deployment(&deployment, canvas());
+    assert!(shown.contains("switch: decided as applied, revision v2, on a reading (dev, 14:21:00Z)\n"), "{shown}");
+    assert!(!shown.contains("nobody could tell"), "{shown}");
+}
+
+#[test]
+fn more_tries_follow_by_themselves_only_where_it_goes_on_by_itself() {
+    let mut deployment = uncertain();
+    (deployment.tries, deployment.max_tries) = (2, 3);
+    for (state, more) in [
+        (DeploymentState::Active, true),
+        (DeploymentState::Queued, true),
+        (DeploymentState::Uncertain, false),
+        (DeploymentState::Held, false),
+        (DeploymentState::Succeeded, false),
+        (DeploymentState::Failed, false),
+        (DeploymentState::Cancelled, false),
+    ] {
+        deployment.summary.as_mut().expect("set above").state = state as i32;
+        let shown = super::deployment(&deployment, canvas());
+        assert!(shown.contains("2 tries of 3 were made"), "{shown}");
+        assert_eq!(shown.contains("1 more may follow by themselves"), more, "{shown}");
+    }
 }
 
 #[test]
