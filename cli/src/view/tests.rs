@@ -808,3 +808,26 @@ fn several_deployments_are_one_line_each() {
     (deployment.attempts, deployment.waiting) = (Vec::new(), "shop@prod#11 holds the target".to_owned());
     assert_eq!(drawn(&deployment), "shop@prod#12            queued: shop@prod#11 holds the target");
 }
+
+#[test]
+fn a_place_whose_resource_could_not_be_asked_is_not_known_to_be_open() {
+    let place = |revision: &str, number: u64, asked: bool, compatible: bool| v1::RollbackCandidate {
+        undoes: vec![format!("shop@prod#{number}")],
+        revisions: vec![v1::CandidateRevision { resource: "site".to_owned(), revision: revision.to_owned(), asked }],
+        compatible,
+        why_not: if compatible { "" } else { "the window has passed" }.to_owned(),
+        may_be_attested: false,
+    };
+    let places = [
+        place("v2", 12, true, true),
+        place("v1", 11, false, true),
+        place("v2", 10, true, true),
+        place("v0", 9, false, false),
+    ];
+    let shown = candidates(&places).draw(&Terminal::PLAIN);
+    let lines: Vec<&str> = shown.lines().collect();
+    assert!(lines[1].contains("#12  yes ") && !lines[1].contains("nearer"), "{shown}");
+    assert!(lines[2].contains("#11  not known ") && lines[2].contains("could not be asked"), "{shown}");
+    assert!(lines[3].ends_with("; --to v2 takes the nearer place above"), "{shown}");
+    assert!(lines[4].contains("#9   no ") && lines[4].ends_with("the window has passed"), "{shown}");
+}
