@@ -831,3 +831,30 @@ fn a_place_whose_resource_could_not_be_asked_is_not_known_to_be_open() {
     assert!(lines[3].ends_with("; --to v2 takes the nearer place above"), "{shown}");
     assert!(lines[4].contains("#9   no ") && lines[4].ends_with("the window has passed"), "{shown}");
 }
+
+#[test]
+fn a_failure_says_why_and_where_to_look_next() {
+    let mut deployment = uncertain();
+    deployment.summary.as_mut().expect("set above").state = DeploymentState::Failed as i32;
+    deployment.holds_target = false;
+    let step = &mut deployment.attempts[0].steps[1];
+    step.state = StepState::Failed as i32;
+    step.detail = "exit 3; it has no room".to_owned();
+    step.exit = Some(v1::Exit { kind: v1::ExitKind::Exited as i32, code: 3, ..v1::Exit::default() });
+    let shown = summary(&deployment, canvas());
+    assert!(shown.contains("step switch failed: exit 3; it has no room\n"), "{shown}");
+    assert!(shown.contains("next       holdfast logs shop@prod#12\n"), "{shown}");
+    assert!(super::deployment(&deployment, canvas()).contains("step switch failed: exit 3; it has no room\n"));
+    let step = &mut deployment.attempts[0].steps[1];
+    step.detail = "x".repeat(10_000);
+    step.exit = Some(v1::Exit { kind: v1::ExitKind::NotSpawned as i32, ..v1::Exit::default() });
+    let shown = summary(&deployment, canvas());
+    assert!(shown.contains("next       holdfast show shop@prod#12\n"), "nothing was written\n{shown}");
+    assert!(shown.lines().all(|line| line.len() < 400), "a bounded line\n{shown}");
+    deployment.attempts[0].steps[1].detail = String::new();
+    assert!(summary(&deployment, canvas()).contains("step switch failed: could not be started\n"));
+    deployment.attempts.clear();
+    assert!(summary(&deployment, canvas()).contains("next       holdfast show shop@prod#12\n"));
+    deployment.not_healthy = true;
+    assert!(summary(&deployment, canvas()).contains("next       holdfast rollback shop@prod\n"));
+}
