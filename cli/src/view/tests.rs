@@ -556,7 +556,7 @@ DECISION  ALLOWED  WHY NOT, OR WHAT FOLLOWS
 retry     no       the runner is not out
 note      yes      evidence only
 
-shown up to evidence 3; an admin
+shown up to evidence 3; can act: an admin
   holdfast reconcile fence-off shop@prod#12
   holdfast reconcile inspect shop@prod#12
   holdfast reconcile decide shop@prod#12 --as DECISION --reason TEXT
