@@ -858,3 +858,19 @@ fn a_failure_says_why_and_where_to_look_next() {
     deployment.not_healthy = true;
     assert!(summary(&deployment, canvas()).contains("next       holdfast rollback shop@prod\n"));
 }
+
+#[test]
+fn a_list_tells_a_rollback_from_a_deployment() {
+    let plain = uncertain().summary.expect("set above");
+    let back = v1::DeploymentSummary {
+        label: "shop@prod#13".to_owned(),
+        undoes: vec!["shop@prod#12".to_owned(), "shop@prod#11".to_owned()],
+        ..plain.clone()
+    };
+    let bare = v1::DeploymentSummary { because: String::new(), ..back.clone() };
+    let shown = deployments(&[plain, back, bare], canvas()).draw(&Terminal::PLAIN);
+    let lines: Vec<&str> = shown.lines().map(str::trim_end).collect();
+    assert!(lines[1].ends_with("  nothing that was accepted says how it ended"), "{shown}");
+    assert!(lines[2].ends_with("  rollback of #12, #11: nothing that was accepted says how it ended"), "{shown}");
+    assert!(lines[3].ends_with("  rollback of #12, #11"), "{shown}");
+}
