@@ -874,3 +874,18 @@ fn a_list_tells_a_rollback_from_a_deployment() {
     assert!(lines[2].ends_with("  rollback of #12, #11: nothing that was accepted says how it ended"), "{shown}");
     assert!(lines[3].ends_with("  rollback of #12, #11"), "{shown}");
 }
+
+#[test]
+fn an_audit_says_about_what_each_line_is() {
+    let entry = v1::AuditEntry {
+        at: stamp(0),
+        by: "alice".to_owned(),
+        what: "decided".to_owned(),
+        about: "shop@prod#12".to_owned(),
+        sentence: "retry".to_owned(),
+        ..v1::AuditEntry::default()
+    };
+    let shown = audit(&[entry], canvas()).draw(&Terminal::PLAIN);
+    assert!(shown.starts_with("WHEN       WHO    WHAT     ABOUT         TOLD\n"), "{shown}");
+    assert!(shown.contains("decided  shop@prod#12  retry"), "{shown}");
+}
