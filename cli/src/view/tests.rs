@@ -889,3 +889,33 @@ fn an_audit_says_about_what_each_line_is() {
     assert!(shown.starts_with("WHEN       WHO    WHAT     ABOUT         TOLD\n"), "{shown}");
     assert!(shown.contains("decided  shop@prod#12  retry"), "{shown}");
 }
+
+#[test]
+fn words_of_decisions_failures_and_rollbacks_reach_no_terminal_raw() {
+    const EVIL: &str = "x\u{1b}]0;owned\u{7}\r\n\u{9b}2J\u{202e}y";
+    let mut deployment = uncertain();
+    let about = deployment.summary.as_mut().expect("set above");
+    about.undoes = vec![EVIL.to_owned(), format!("{EVIL}#{EVIL}")];
+    let attempt = &mut deployment.attempts[0];
+    attempt.state = AttemptState::Resolved as i32;
+    attempt.steps[1].name = EVIL.to_owned();
+    (attempt.steps[0].name, attempt.steps[0].detail) = (EVIL.to_owned(), EVIL.to_owned());
+    attempt.steps[0].state = StepState::Failed as i32;
+    deployment.decisions =
+        vec![v1::DecisionRecord { by: EVIL.to_owned(), ..decided(v1::OperationState::Applied, EVIL, 60) }];
+    let entry = v1::AuditEntry { about: EVIL.to_owned(), ..v1::AuditEntry::default() };
+    let had = v1::CandidateRevision { resource: EVIL.to_owned(), revision: EVIL.to_owned(), asked: true };
+    let place = v1::RollbackCandidate { revisions: vec![had], compatible: true, ..v1::RollbackCandidate::default() };
+    let summaries: Vec<_> = deployment.summary.clone().into_iter().collect();
+    for shown in [
+        super::deployment(&deployment, canvas()),
+        summary(&deployment, canvas()),
+        deployments(&summaries, canvas()).draw(&Terminal::PLAIN),
+        audit(&[entry], canvas()).draw(&Terminal::PLAIN),
+        candidates(&[place.clone(), place]).draw(&Terminal::PLAIN),
+    ] {
+        let bad = shown.chars().find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
+        assert_eq!(bad, None, "{shown}");
+        assert!(!shown.contains("owned\n"), "a line feed of the text broke a line:\n{shown}");
+    }
+}
