@@ -226,7 +226,9 @@ impl Work {
         self.step().is_some_and(|step| brings(&step.body)) && self.examined != Examination::Passed
     }
 
-    pub(crate) fn mutates(&self) -> bool {
+    /// Whether the step at hand changes something outside.
+    #[must_use]
+    pub fn mutates(&self) -> bool {
         self.step().is_some_and(|step| step.effect == StepEffect::Mutates)
     }
 }

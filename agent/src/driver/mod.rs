@@ -378,14 +378,33 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         let Some(live) = &mut self.session else { return };
         let sent = live.sent.remove(&number);
         live.sent.retain(|earlier, _| *earlier > number);
+        let mut lost_with_process = false;
         for (claim, ttl) in leases.into_iter().filter(|(claim, _)| self.holds(*claim)).collect::<Vec<_>>() {
             let input = match (ttl, sent) {
                 (Some(ttl), Some(sent)) => Input::Renewed { until: until(sent, ttl) },
                 // An answer to no heartbeat of this session renews nothing.
                 (Some(_), None) => continue,
-                (None, _) => Input::Superseded,
+                (None, _) => {
+                    lost_with_process |= sent.is_some() && self.may_be_changing(claim);
+                    Input::Superseded
+                }
             };
             self.decide(claim.attempt, input, batch);
+        }
+        if lost_with_process {
+            self.leave();
+        }
+    }
+
+    fn may_be_changing(&self, claim: Claim) -> bool {
+        self.works.get(&claim.attempt).is_some_and(|work| work.may_run() && work.mutates())
+    }
+
+    /// The lease lapsed in a session that outlived it, as when this host stood still: that the process still runs is said by a
+    /// Hello alone, and somebody may wait for it. What is unsaid is in the outbox.
+    fn leave(&mut self) {
+        if let Some(live) = self.session.take() {
+            tracing::info!(session = %live.id, "an attempt lost its lease while its process may run: a new session tells of it");
         }
     }
 

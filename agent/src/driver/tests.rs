@@ -361,6 +361,25 @@ fn attempt_is_superseded_also_by_an_answer_to_no_heartbeat_and_never_renewed_by_
 }
 
 #[test]
+fn a_lease_that_is_lost_while_its_process_may_run_is_answered_by_a_new_session() {
+    for (in_heartbeat, stays) in [(false, true), (true, false)] {
+        let mut agent = Agent::new();
+        agent.launched();
+        *agent.now.0.borrow_mut() += 20_000;
+        agent.driver.as_mut().unwrap().step(Vec::new());
+        let said = agent.said();
+        let beats =
+            said.iter().filter_map(|said| if let Message::Heartbeat(beat) = said { Some(beat.number) } else { None });
+        let number = if in_heartbeat { beats.max().unwrap() } else { 0 };
+        agent.tell(1, FromCoordinator::Renewed { number, leases: vec![(claim(), None)] });
+        *agent.now.0.borrow_mut() += 20_000;
+        agent.driver.as_mut().unwrap().step(Vec::new());
+        assert_eq!(!agent.said().is_empty(), stays, "it goes on saying heartbeats in the old session");
+        assert_eq!(agent.did(), Vec::<String>::new(), "what changes something runs to its end");
+    }
+}
+
+#[test]
 fn message_of_an_older_session_is_not_heard() {
     let mut agent = Agent::new();
     agent.connect(1, 1);

@@ -51,9 +51,9 @@ pub(super) const NO_ANSWER: Explanation = Explanation {
 };
 
 pub(super) const INVALID_MESSAGE: Explanation = Explanation {
-    what: "A message broke the protocol: a field is missing, out of range, or has a value that this version does not know. The field is named.",
+    what: "A message broke the protocol: a field is missing, out of range, or has a value that this version does not know. The field is named. A wrong value on the command line gets this code too, like a pattern where the name of one target is asked for.",
     still_true: "The message changed nothing. It is never completed by a guess.",
-    next: "Check that both programs are of versions that fit together. With fitting versions this is a fault in one of them: please report it.",
+    next: "If you typed that value, correct it: a pattern like shop@* is taken by holdfast deploy --target and by the roles of tokens only. Else check that both programs are of versions that fit together; with fitting versions this is a fault in one of them: please report it.",
 };
 
 pub(super) const PROTOCOL_VERSION: Explanation = Explanation {

@@ -68,7 +68,7 @@ pub(super) const STATES: &[(&str, Explanation)] = &[
         state(
             "It ended, it was seen to end, and the wanted effect is not completely there. It is never said for mere silence.",
             "The text beside it says whether a part may be applied. A deployment that failed has freed its target; a failed step or attempt alone has not.",
-            "holdfast logs D shows the output. Correct the cause and submit a new deployment.",
+            "holdfast logs D shows the output. Correct the cause and submit a new deployment, or go back: holdfast rollback TARGET lists the places.",
         ),
     ),
     (
@@ -168,7 +168,7 @@ pub(super) const STATES: &[(&str, Explanation)] = &[
         state(
             "Every change was observed as applied, and a check after them failed or did not hold in its time.",
             "The deployment has failed and its revision is recorded: nothing is applied in part, and nothing was taken back.",
-            "holdfast show D tells what the check saw last. Correct the cause and submit a new deployment, or deploy the old revision.",
+            "holdfast show D tells what the check saw last. Correct the cause and submit a new deployment, or go back: holdfast rollback TARGET lists the places.",
         ),
     ),
     (

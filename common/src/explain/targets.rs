@@ -45,7 +45,7 @@ pub(super) const ORDER_PASSED: Explanation = Explanation {
 };
 
 pub(super) const NO_ELIGIBLE_AGENT: Explanation = Explanation {
-    what: "No agent can take this deployment now. An agent must be connected, have all labels of the target, not be draining, and serve its resources.",
+    what: "No agent can take this deployment now. An agent must be connected, have all labels of the target, and serve its resources. A target whose resources lie on one host belongs to that host's agent alone.",
     still_true: "Nothing was begun on the target. A deployment that is queued for this reason starts by itself once an agent can take it.",
     next: "holdfast show D gives each agent's own reason. holdfast agents shows who is connected.",
 };

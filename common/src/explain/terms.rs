@@ -12,6 +12,62 @@ const EXITS: &str = "An exit is what became of a process. What became of the tar
 
 pub(super) const TERMS: &[(&str, Explanation)] = &[
     (
+        "attempt",
+        term(
+            "One try of a deployment by one agent, under a lease and a fence of its own. A deployment has as many as it takes, one after the other.",
+            "What one attempt reports never completes another.",
+            "holdfast show D lists them.",
+        ),
+    ),
+    (
+        "lease",
+        term(
+            "How long the agent of an attempt may act without being heard. It is renewed with every heartbeat, and its length stands under [lease] ttl in the deployment's file.",
+            "When it has run out, the agent begins nothing more. It says nothing about what was begun before.",
+            "holdfast show D tells how long ago the agent was heard.",
+        ),
+    ),
+    (
+        "permit",
+        term(
+            "The coordinator's word, on disk before it is sent, that one mutating step of one attempt may begin.",
+            "From then on the step may have begun. It is open until the end of the step is known.",
+            "An open permit without contact is what makes a deployment uncertain: holdfast explain uncertain.",
+        ),
+    ),
+    (
+        "evidence",
+        term(
+            "What is kept beside the states: late reports, readings of a resource, fence-offs, what people attest. It is numbered, and never changed.",
+            "It completes nothing and revives no lease. Decisions are based on it.",
+            "holdfast evidence D lists it.",
+        ),
+    ),
+    (
+        "silent",
+        term(
+            "Of an agent: it has no connection, or nothing was heard on it for a while. How long stands beside it.",
+            "It says nothing about what the agent does: it may be at work.",
+            "Look at the host and its network. What follows if it stays silent is told by holdfast show D.",
+        ),
+    ),
+    (
+        "none_told",
+        term(
+            "Of a resource's revision: a deployment changed the resource, and its step names no revision. Nothing is unknown, there is only no name for what is there.",
+            "Later deployments go on as ever.",
+            "Name it where there is a name: with = { revision = ... } in the step.",
+        ),
+    ),
+    (
+        "never_read",
+        term(
+            "Of a resource's revision: no deployment has changed the resource yet, and nobody has read it.",
+            "That is no obstacle: the first deployment begins on it.",
+            "holdfast target inspect TARGET reads it where the adapter can.",
+        ),
+    ),
+    (
         "mutates",
         term(
             "The step changes something that is visible outside. It begins only under a permit.",

@@ -158,8 +158,8 @@ pub(crate) fn change(state: &mut TargetState, recorded: &Recorded) -> Result<(),
             target::cancelled(state, recorded.at, *deployment, cause, reason)?;
         }
         Event::CancelAfterEnd { .. } => {}
-        Event::DeploymentMoved { deployment, state: to, policy_at, .. } => {
-            waiting::moved(state, *deployment, *to, *policy_at)?;
+        Event::DeploymentMoved { deployment, state: to, policy_at, because } => {
+            waiting::moved(state, *deployment, *to, *policy_at, because)?;
         }
         Event::PolicyScheduled { deployment, at } => waiting::scheduled(state, *deployment, *at)?,
         Event::RetryScheduled { deployment, after, used, .. } => {

@@ -92,7 +92,7 @@ pub struct OpenDecision {
     /// `None`: it is allowed. Else what is missing.
     pub why_not: Option<String>,
     /// What follows from it.
-    pub leads_to: &'static str,
+    pub leads_to: String,
 }
 
 impl Checklist {
@@ -111,7 +111,8 @@ pub fn open_decisions(state: &TargetState, deployment: &Deployment, now: Wall) -
     let question = weigh::in_question(deployment).map(|step| (step.clone(), weigh::step(state, deployment, step)));
     let known = question.as_ref().map(|(_, known)| known);
     let facts = Facts { state, deployment, runner: &runner, known, now };
-    let decisions = KINDS.map(|kind| OpenDecision { kind, why_not: why_not(&facts, kind), leads_to: leads_to(kind) });
+    let decisions =
+        KINDS.map(|kind| OpenDecision { kind, why_not: why_not(&facts, kind), leads_to: leads_to(&facts, kind) });
     let relation = relation(&facts);
     let who_can_act = bring_on(state, deployment, &runner);
     let steps = question.into_iter().map(|(step, known)| OpenStep {
@@ -231,9 +232,7 @@ fn readmit(facts: &Facts<'_>) -> Result<(), String> {
     }
     match facts.runner.runner {
         Runner::StillRunning => Ok(()),
-        Runner::Stopped => no("its own journal says that it ended"),
-        Runner::FencedOff => no("its resource refuses it"),
-        Runner::HostGone => no("its host is attested as gone"),
+        Runner::Stopped | Runner::FencedOff | Runner::HostGone => no(&facts.runner.because),
         Runner::Unknown => no("its own agent has not come back to say that it still runs"),
     }
 }
@@ -285,16 +284,33 @@ fn accept(facts: &Facts<'_>) -> Result<(), String> {
     }
 }
 
-fn leads_to(kind: DecisionKind) -> &'static str {
+fn leads_to(facts: &Facts<'_>, kind: DecisionKind) -> String {
     match kind {
-        DecisionKind::Retry => "a new attempt where knowledge ends",
-        DecisionKind::AcceptSucceeded => "succeeded",
-        DecisionKind::AcceptFailed => "failed",
-        DecisionKind::AcceptCancelled => "cancelled",
-        DecisionKind::Rollback => "failed, and a rollback that holds the reservation",
-        DecisionKind::Readmit => "a new attempt that goes on with the running process",
-        DecisionKind::Abandon => "failed, revision unknown",
-        DecisionKind::Note => "nothing: it is kept as evidence",
+        DecisionKind::Retry => "a new attempt where knowledge ends".to_owned(),
+        DecisionKind::AcceptSucceeded => match unverified(facts.deployment) {
+            Some(step) => format!("succeeded, although step {step} after the change was never seen to end well"),
+            None => "succeeded".to_owned(),
+        },
+        DecisionKind::AcceptFailed => format!("failed{}", left_unknown(facts)),
+        DecisionKind::AcceptCancelled => format!("cancelled{}", left_unknown(facts)),
+        DecisionKind::Rollback => "failed, and a rollback that holds the reservation".to_owned(),
+        DecisionKind::Readmit => "a new attempt that goes on with the running process".to_owned(),
+        DecisionKind::Abandon => format!("failed{UNKNOWN_AFTERWARDS}"),
+        DecisionKind::Note => "no change: it is kept as evidence".to_owned(),
+    }
+}
+
+const UNKNOWN_AFTERWARDS: &str =
+    "; the revision is unknown then, and whatever comes next waits for a reading or an attestation of it";
+
+/// What an end leaves unknown, where the step in question is there in part.
+fn left_unknown(facts: &Facts<'_>) -> &'static str {
+    match facts.known.map(|known| known.state) {
+        Some(OperationState::Partial) => UNKNOWN_AFTERWARDS,
+        Some(
+            OperationState::Applied | OperationState::NotApplied | OperationState::Applying | OperationState::Unknown,
+        )
+        | None => "",
     }
 }
 
@@ -333,6 +349,9 @@ fn bring_on(state: &TargetState, deployment: &Deployment, runner: &RunnerKnown) 
         (Some((Reach::Host, resource)), Some(home)) => who.push(format!("{home}, which alone reaches {resource}")),
         (Some((Reach::Host | Reach::Shared, resource)), _) => who.push(format!("an agent that reaches {resource}")),
         (None, _) => {}
+    }
+    if deployment.policy_at.is_some() {
+        who.insert(0, "the target's policy by itself, as far as it can prove what happened".to_owned());
     }
     if !runner.runner.is_out() {
         who.push("the attempt's own agent, when it comes back".to_owned());

@@ -52,7 +52,7 @@ pub struct Plan {
 /// What would become of a submission now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// It would take the target at once.
+    /// It would take the target at once, and an agent can run it.
     Begins {
         /// Its number.
         number: u64,
@@ -141,10 +141,11 @@ pub fn plan(state: &TargetState, spec: &DeploymentSpec, candidates: &[Candidate]
         agent: candidate.agent.clone(),
         why_not: assign::why_not(state, None, candidate),
     };
+    let agents: Vec<PlannedAgent> = candidates.iter().map(agent).collect();
     Plan {
         digest: PlanDigest::of(spec, &state.spec),
-        entry: entry(state, spec, wall),
-        agents: candidates.iter().map(agent).collect(),
+        entry: unless_nobody_can(entry(state, spec, wall), &agents),
+        agents,
         steps: (0..spec.steps.len()).map(|at| step(state, spec, at)).collect(),
         resources: resources(state, spec),
         not_undone: not_undone(state, spec),
@@ -178,6 +179,17 @@ fn entry(state: &TargetState, spec: &DeploymentSpec, wall: Wall) -> Entry {
             supersedes: after.ended.iter().map(label).collect(),
         },
     }
+}
+
+/// It takes the target at once, and waits all the same where no agent can run it.
+fn unless_nobody_can(entry: Entry, agents: &[PlannedAgent]) -> Entry {
+    let Entry::Begins { number } = entry else { return entry };
+    if agents.iter().any(|agent| agent.why_not.is_none()) {
+        return entry;
+    }
+    let why_not = |agent: &PlannedAgent| Some((agent.agent.clone(), agent.why_not.clone()?));
+    let why = Waiting::NoEligibleAgent { agents: agents.iter().filter_map(why_not).collect() };
+    Entry::Waits { number, why, before: Vec::new(), supersedes: Vec::new() }
 }
 
 /// No identity that is ever drawn.

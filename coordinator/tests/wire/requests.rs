@@ -248,7 +248,7 @@ async fn a_held_target_refuses_who_will_not_wait_with_the_facts_of_its_holder() 
     assert!(problem.known[0].contains("step switch was permitted") && problem.known[0].contains("web-07"), "{problem}");
     assert!(problem.known[0].contains("under fence 1.1"), "{problem}");
     assert_eq!(problem.not_known, ["whether switch finished; whether web-07 is still working"]);
-    assert_eq!(problem.next, ["holdfast reconcile inspect shop@prod#1"]);
+    assert_eq!(problem.next, ["holdfast reconcile show shop@prod#1"]);
 
     submit(&mut admin, 3).await;
     let target = admin.get_target(v1::GetTargetRequest { target: "shop@prod".to_owned() }).await.unwrap();

@@ -11,6 +11,7 @@ mod crash_case;
 mod crash_points;
 mod deadlines;
 mod durability;
+mod experiments;
 mod frames;
 mod full;
 mod guarantees;

@@ -48,6 +48,7 @@ pub(super) fn submitted(state: &mut TargetState, recorded: &Recorded) -> Result<
         deadline: None,
         over_deadline: false,
         policy_at: None,
+        held_because: None,
         reserved_at: None,
         expected: BTreeMap::new(),
         attempts: Vec::new(),
@@ -134,6 +135,7 @@ pub(super) fn moved(
     id: DeploymentId,
     to: DeploymentState,
     policy_at: Option<Serving>,
+    because: &str,
 ) -> Result<(), &'static str> {
     let deployment = state.current.as_mut().filter(|d| d.id == id).ok_or("the deployment is not the current one")?;
     if to.is_terminal() {
@@ -149,6 +151,7 @@ pub(super) fn moved(
     deployment.waiting = None;
     deployment.not_before = None;
     deployment.policy_at = policy_at;
+    deployment.held_because = (to == DeploymentState::Held).then(|| because.to_owned());
     Ok(())
 }
 

@@ -52,9 +52,14 @@ pub(crate) fn settle(draft: &mut Draft<'_>, id: DeploymentId, asked: &Asked<'_>)
         return Err(Refusal::DecisionNotOpen { kind: asked.kind, why_not: why_not.to_owned() });
     }
     let record = record(draft, deployment, asked, &checklist);
+    let ground = match (record.attested, record.evidence.is_empty()) {
+        (true, _) => "decided on a person's attestation",
+        (false, false) => "decided on evidence",
+        (false, true) => "decided on what was reported in time",
+    };
     draft.record(Event::Decided { deployment: id, record });
     resolve(draft, asked);
-    follow(draft, id, asked)?;
+    follow(draft, id, asked, ground)?;
     let now = draft.state().deployment(id).map(|deployment| deployment.state);
     Ok(Answer::Decided(now.unwrap_or_else(|| end_state(asked.kind))))
 }
@@ -92,7 +97,8 @@ fn resolve(draft: &mut Draft<'_>, asked: &Asked<'_>) {
     }
 }
 
-fn follow(draft: &mut Draft<'_>, id: DeploymentId, asked: &Asked<'_>) -> Result<(), Refusal> {
+/// `ground`: what it was decided on, in words.
+fn follow(draft: &mut Draft<'_>, id: DeploymentId, asked: &Asked<'_>, ground: &str) -> Result<(), Refusal> {
     let by = asked.by;
     if asked.kind == DecisionKind::Readmit {
         return readmit(draft, id, asked);
@@ -116,7 +122,7 @@ fn follow(draft: &mut Draft<'_>, id: DeploymentId, asked: &Asked<'_>) -> Result<
         | DecisionKind::Retry
         | DecisionKind::Rollback
         | DecisionKind::Readmit
-        | DecisionKind::Note => format!("{by} decided on evidence"),
+        | DecisionKind::Note => format!("{by} {ground}"),
     };
     reservation::end(draft, id, End::decided(state, because));
     Ok(())

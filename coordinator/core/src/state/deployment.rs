@@ -50,6 +50,9 @@ pub struct Deployment {
     /// When the policy may move, in serving time, while it is uncertain or held and the policy acts at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_at: Option<Serving>,
+    /// Why it is held, while it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_because: Option<String>,
     /// When it took the reservation.
     pub reserved_at: Option<Wall>,
     /// The revision recorded for each resource when it took the reservation.

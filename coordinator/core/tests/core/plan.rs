@@ -153,3 +153,16 @@ fn a_plan_tells_agents_revisions_pins_and_what_is_not_undone() {
     let left = told(DataEffect::None, elsewhere(), DataRecovery::NoneNeeded);
     assert_eq!(left, ["what step migrate changes: no step of the way back is on site"]);
 }
+
+#[test]
+fn a_plan_begins_only_where_an_agent_can_run_it() {
+    let scene = Scene::on(site(Reach::Shared));
+    let spec = spec(&scene, vec![switch(RetryClass::Idempotent)]);
+    let nobody = plan(scene.state(), &spec, &[candidate(0, Some("draining"))], Wall(0));
+    assert!(
+        matches!(&nobody.entry, Entry::Waits { why: Waiting::NoEligibleAgent { agents }, .. } if agents.len() == 1),
+        "{:?}",
+        nobody.entry
+    );
+    assert!(matches!(planned(&scene, &spec).entry, Entry::Begins { .. }));
+}

@@ -277,3 +277,32 @@ fn the_stricter_of_target_and_deployment_decides() {
         assert_eq!(policy::effective(&state, &spec), effective);
     }
 }
+
+#[test]
+fn what_a_decision_rests_on_and_leads_to_is_told_as_it_is() {
+    let mut scene = Scene::on(with_policy(site(Reach::Shared), Policy::WhenProven));
+    scene.submit(vec![switch(RetryClass::Idempotent), verify("healthy")], 3);
+    scene.run();
+    assert_eq!(scene.permit("switch"), Answer::Permitted);
+    scene.lapse();
+    let id = scene.current().id;
+    assert!(scene.list().who_can_act[0].contains("the target's policy by itself"), "{:?}", scene.list().who_can_act);
+    scene.attest(id, AttestedTarget::Partial);
+    let list = scene.list();
+    let readmit = list.why_not(DecisionKind::Readmit).expect("the runner is out").to_owned();
+    assert!(readmit.contains("anna attests") && !readmit.contains("journal"), "{readmit}");
+    let leads_to = |list: &Checklist, kind| {
+        list.decisions.iter().find(|decision| decision.kind == kind).expect("every kind is listed").leads_to.clone()
+    };
+    assert!(leads_to(&list, DecisionKind::AcceptFailed).contains("the revision is unknown then"));
+    scene.attest(id, AttestedTarget::Applied);
+    let list = scene.list();
+    assert_eq!(leads_to(&list, DecisionKind::AcceptFailed), "failed");
+    assert_eq!(
+        leads_to(&list, DecisionKind::AcceptSucceeded),
+        "succeeded, although step healthy after the change was never seen to end well"
+    );
+    scene.decide(DecisionKind::AcceptFailed).expect("attested");
+    let ended = scene.ended(id).ended.clone().expect("it ended");
+    assert_eq!(ended.because, "anna decided on a person's attestation");
+}

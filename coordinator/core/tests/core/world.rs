@@ -96,6 +96,8 @@ mod bare {
                 deadline,
                 over_deadline,
                 policy_at,
+                // For people: nothing is decided by it.
+                held_because: _,
                 reserved_at,
                 expected,
                 attempts,

@@ -72,7 +72,7 @@ fn option(decision: &OpenDecision) -> v1::DecisionOption {
         kind: decision.kind.to_number(),
         allowed: decision.why_not.is_none(),
         why_not,
-        leads_to: decision.leads_to.to_owned(),
+        leads_to: decision.leads_to.clone(),
     }
 }
 

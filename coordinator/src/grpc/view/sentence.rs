@@ -49,7 +49,8 @@ pub fn because(deployment: &Deployment) -> String {
             "no attempt is at work any more, and somebody else has changed what an earlier one had applied".to_owned()
         }
         DeploymentState::Held => {
-            "no attempt is at work any more, and what is at the target is partial or unknown".to_owned()
+            let why = deployment.held_because.as_deref().map(|because| format!(": {}", quote(because)));
+            format!("no attempt is at work any more, and somebody must decide{}", why.unwrap_or_default())
         }
         DeploymentState::Succeeded | DeploymentState::Failed | DeploymentState::Cancelled => String::new(),
     }

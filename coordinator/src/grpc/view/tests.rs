@@ -110,6 +110,7 @@ fn uncertain() -> TargetState {
         deadline: None,
         over_deadline: false,
         policy_at: None,
+        held_because: None,
         reserved_at: Some(wall("2026-11-29T14:19:01Z")),
         expected: BTreeMap::new(),
         attempts: vec![attempt],
@@ -144,7 +145,7 @@ error[HF-2031]: shop@prod is held by shop@prod#12, which is uncertain
   known      step switch was permitted 2026-11-29T14:20:07Z on web-07 under fence 1.2; last accepted word 2026-11-29T14:20:09Z
   not known  whether switch finished; whether web-07 is still working
   so         shop@prod#13 waits; nothing starts on shop@prod until shop@prod#12 is reconciled
-  next       holdfast reconcile inspect shop@prod#12
+  next       holdfast reconcile show shop@prod#12
   more       holdfast explain HF-2031"
     );
     let refused = held::problem(&uncertain(), None).expect("held");
