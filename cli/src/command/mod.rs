@@ -86,7 +86,7 @@ async fn dispatch(command: Command, output: &Options, context: &mut Context) -> 
     match command {
         Command::Deploy(args) => deploy::run(args, context).await,
         Command::Plan(args) => plan::run(args, context).await,
-        Command::Check(args) => check::run(&args, context),
+        Command::Check(args) => check::run(args, context),
         Command::List(args) => list::run(&args, context).await,
         Command::Show(args) => show::run(&args, context).await,
         Command::Watch(args) => watch::run(args, context).await,

@@ -12,7 +12,7 @@ use super::confirm::{self, Given};
 use super::{Context, Outcome, items, label, record, watch};
 use crate::failure::Failure;
 use crate::output::Listing;
-use crate::view;
+use crate::view::{self, word};
 
 /// How long is waited for what resources retain.
 const LOOK: Millis = Millis::from_secs(5);
@@ -48,7 +48,13 @@ pub struct Args {
 pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
     let client = context.client().await?;
     let found = client.rollback_candidates(&args.target, LOOK).await?;
-    let Some(to) = args.to else { return list(&found, context) };
+    let Some(to) = args.to else {
+        let target = client.target(&args.target).await?;
+        for line in held(&target) {
+            context.printer.talk(&line)?;
+        }
+        return list(&found, context);
+    };
     let given = Given { name: args.confirm.as_deref(), reason: args.reason.as_deref(), option: "--reason" };
     let candidate = match possible(&found, &args.target, &to, args.attest.is_some()) {
         Ok(candidate) => candidate.clone(),
@@ -78,6 +84,28 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
         return Ok(ExitCode::Done);
     }
     watch::follow(client, &deployment, args.timeout, context).await
+}
+
+/// Said first where another deployment has the target: the places below are for later.
+fn held(target: &v1::Target) -> Vec<String> {
+    let Some(holder) = &target.holder else { return Vec::new() };
+    let (name, label) = (one_line(&target.name), one_line(&holder.label));
+    let next = match v1::DeploymentState::try_from(holder.state) {
+        Ok(v1::DeploymentState::Uncertain | v1::DeploymentState::Held) => {
+            format!("holdfast reconcile decide {label} --as rollback")
+        }
+        Ok(
+            v1::DeploymentState::Queued
+            | v1::DeploymentState::Active
+            | v1::DeploymentState::Succeeded
+            | v1::DeploymentState::Failed
+            | v1::DeploymentState::Cancelled
+            | v1::DeploymentState::Unspecified,
+        )
+        | Err(_) => format!("holdfast watch {label}"),
+    };
+    let state = word::deployment_state(holder.state);
+    vec![format!("{name} is held by {label}, which is {state}: nothing can go back now"), format!("  next  {next}")]
 }
 
 fn list(found: &v1::ListRollbackCandidatesResponse, context: &mut Context) -> Outcome {
@@ -161,6 +189,25 @@ mod tests {
 
     fn code(result: Result<&v1::RollbackCandidate, Failure>) -> Option<Code> {
         result.err().and_then(|failure| failure.problem().map(|problem| problem.code))
+    }
+
+    #[test]
+    fn a_target_that_is_held_says_so_first_and_what_comes_next() {
+        let holder = |state: v1::DeploymentState| v1::DeploymentSummary {
+            label: "shop@dev#7".to_owned(),
+            state: state as i32,
+            ..v1::DeploymentSummary::default()
+        };
+        let target = |holder| v1::Target { name: "shop@dev".to_owned(), holder, ..v1::Target::default() };
+        assert_eq!(held(&target(None)), Vec::<String>::new());
+        for (state, word, next) in [
+            (v1::DeploymentState::Uncertain, "uncertain", "holdfast reconcile decide shop@dev#7 --as rollback"),
+            (v1::DeploymentState::Held, "held", "holdfast reconcile decide shop@dev#7 --as rollback"),
+            (v1::DeploymentState::Active, "active", "holdfast watch shop@dev#7"),
+        ] {
+            let first = format!("shop@dev is held by shop@dev#7, which is {word}: nothing can go back now");
+            assert_eq!(held(&target(Some(holder(state)))), [first, format!("  next  {next}")]);
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::output::{Table, Tone};
 /// As a table.
 #[must_use]
 pub fn audit(entries: &[v1::AuditEntry], canvas: Canvas<'_>) -> Table {
-    let mut table = Table::new(&["when", "who", "what", "told"]);
+    let mut table = Table::new(&["when", "who", "what", "about", "told"]);
     for entry in entries {
         let (what, tone) = match entry.refused {
             true => (format!("refused: {}", one_line(&entry.what)), Tone::Hazard),
@@ -19,6 +19,7 @@ pub fn audit(entries: &[v1::AuditEntry], canvas: Canvas<'_>) -> Table {
             (stamp::near(entry.at.as_ref(), canvas).unwrap_or_default(), Tone::Quiet),
             (one_line(&entry.by), Tone::Strong),
             (what, tone),
+            (one_line(&entry.about), Tone::Plain),
             (one_line(&entry.sentence), Tone::Plain),
         ]);
     }

@@ -9,13 +9,18 @@ use crate::output::{Table, Tone};
 #[must_use]
 pub fn candidates(candidates: &[v1::RollbackCandidate]) -> Table {
     let mut table = Table::new(&["to", "undoes", "compatible now", "because"]);
-    for candidate in candidates {
-        let (answer, tone) = if candidate.compatible { ("yes", Tone::Good) } else { ("no", Tone::Quiet) };
+    for (index, candidate) in candidates.iter().enumerate() {
+        let asked = candidate.revisions.iter().all(|had| had.asked);
+        let (answer, tone) = match (candidate.compatible, asked) {
+            (true, true) => ("yes", Tone::Good),
+            (true, false) => ("not known", Tone::Hazard),
+            (false, _) => ("no", Tone::Quiet),
+        };
         table.row_in_tones([
             (revisions(candidate), Tone::Strong),
             (candidate.undoes.iter().map(|label| one_line(label)).collect::<Vec<_>>().join(", "), Tone::Plain),
             (answer.to_owned(), tone),
-            (because(candidate), Tone::Plain),
+            (because(candidate) + &nearer(candidate, &candidates[..index]), Tone::Plain),
         ]);
     }
     table
@@ -30,6 +35,16 @@ fn revisions(candidate: &v1::RollbackCandidate) -> String {
         (revision, false) => one_line(revision),
     });
     shown.collect::<Vec<_>>().join(", ")
+}
+
+/// Said of a place that `--to` never means, because a nearer one has all its revisions.
+fn nearer(candidate: &v1::RollbackCandidate, before: &[v1::RollbackCandidate]) -> String {
+    let listed = |revision: &str| before.iter().flat_map(|other| &other.revisions).any(|had| had.revision == revision);
+    let mut known = candidate.revisions.iter().map(|had| had.revision.as_str()).filter(|revision| !revision.is_empty());
+    match known.clone().next() {
+        Some(first) if known.all(listed) => format!("; --to {} takes the nearer place above", one_line(first)),
+        Some(_) | None => String::new(),
+    }
 }
 
 fn because(candidate: &v1::RollbackCandidate) -> String {

@@ -18,10 +18,18 @@ use crate::spec::{
 };
 
 impl DeploymentFile {
-    /// Everything that can be said without the target and without inputs that have no default.
-    pub fn check(&self) -> Result<(), Errors> {
+    /// Everything that can be said without the target. Without given values it is said without the inputs that have no
+    /// default; with them, as [`resolve`](Self::resolve) would take them.
+    pub fn check(&self, given: &BTreeMap<String, String>) -> Result<(), Errors> {
         let mut reader = Reader::default();
-        let values = self.inputs.defaults();
+        let values = match given.is_empty() {
+            true => self.inputs.defaults(),
+            false => self.inputs.values(&mut reader, given),
+        };
+        if !reader.faults.is_empty() {
+            return self.done(reader, None);
+        }
+        self.no_command_without_a_way_back(&mut reader);
         let mut strings = Strings { reader: &mut reader, values: &values, left: MAX_RESOLVED };
         for step in self.all_steps() {
             strings.body(step);
@@ -33,6 +41,18 @@ impl DeploymentFile {
         }
         strings.order(self.order.as_ref());
         self.done(reader, Some(()))
+    }
+
+    /// What a command did is not taken back by the previous revision, on whatever target.
+    fn no_command_without_a_way_back(&self, reader: &mut Reader) {
+        match self.rollback.as_ref().map(|rollback| &rollback.way) {
+            Some(WayBack::PreviousRevision) => {}
+            Some(WayBack::Steps(_)) | None => return,
+        }
+        for step in &self.steps {
+            let Some(why) = rollback::irreversible_anywhere(step) else { continue };
+            reader.fault(Code::InvalidValue, step.place.clone(), not_undone(step, &why));
+        }
     }
 
     /// Types the inputs, substitutes them, and ties each step to a resource of the target.
@@ -90,6 +110,13 @@ impl DeploymentFile {
             None => Err(Errors::of(&self.text, reader.faults)),
         }
     }
+}
+
+fn not_undone(step: &Step, why: &str) -> String {
+    format!(
+        "the step \"{}\" can't be undone by strategy = \"previous-revision\": {why}; declare [[rollback.step]] instead",
+        step.name
+    )
 }
 
 /// The resource that a step names, or the only one that it can mean.
@@ -151,11 +178,7 @@ impl Strings<'_> {
             WayBack::PreviousRevision => {
                 for (step, resource) in forward.iter().filter_map(|step| Some((step, resource_of(step, target)?))) {
                     let Some(why) = rollback::irreversible(step, resource) else { continue };
-                    let message = format!(
-                        "the step \"{}\" can't be undone by strategy = \"previous-revision\": {why}; declare [[rollback.step]] instead",
-                        step.name
-                    );
-                    self.reader.fault(Code::InvalidValue, step.place.clone(), message);
+                    self.reader.fault(Code::InvalidValue, step.place.clone(), not_undone(step, &why));
                 }
                 Way::PreviousRevision
             }

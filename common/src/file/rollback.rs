@@ -106,6 +106,18 @@ pub(super) fn read(
     Some(rollback)
 }
 
+/// [`irreversible`], as far as the file alone shows it: on whatever resource.
+pub(super) fn irreversible_anywhere(step: &Step) -> Option<String> {
+    match (step.effect, &step.work) {
+        (StepEffect::Mutates, Work::Command(_)) => {
+            let on =
+                step.resource.as_ref().map_or_else(|| "its resource".to_owned(), |name| format!("\"{}\"", name.value));
+            Some(format!("a command changes {on}, and nothing takes back what a command did"))
+        }
+        (StepEffect::None, _) | (StepEffect::Mutates, Work::Release { .. } | Work::Restore) => None,
+    }
+}
+
 /// Why the previous revision can't be put back where this step changed it.
 pub(super) fn irreversible(step: &Step, resource: &ResourceSpec) -> Option<String> {
     let name = &resource.name;

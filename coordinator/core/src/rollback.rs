@@ -38,7 +38,7 @@ pub struct Candidate {
     pub undoes: Vec<Undone>,
     /// What each resource that they changed had before them; `None` where that is not on record.
     pub revisions: BTreeMap<ResourceName, Option<Revision>>,
-    /// Resources among them that could not be asked whether they retain it.
+    /// Resources among them that are to take a retained revision back, and could not be asked whether they retain it.
     pub not_asked: Vec<ResourceName>,
     /// Why it is not compatible now; `None` where it is.
     pub why_not: Option<WhyNot>,
@@ -156,7 +156,8 @@ pub fn candidates(state: &TargetState, past: &[Deployment], retained: &Retained,
     let candidate = |depth| {
         let over: &[Layer<'_>] = &layers[..depth];
         let revisions = before(over);
-        let asked = |resource: &&ResourceName| !retained.contains_key(*resource);
+        let restored = |resource: &ResourceName| over.iter().any(|layer| is_restored(layer, resource));
+        let asked = |resource: &&ResourceName| restored(resource) && !retained.contains_key(*resource);
         Candidate {
             undoes: over.iter().map(Layer::undone).collect(),
             not_asked: revisions.keys().filter(asked).cloned().collect(),

@@ -33,15 +33,22 @@ pub struct Args {
 
 /// A decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[allow(missing_docs, reason = "holdfast reconcile show tells what each leads to")]
 pub enum Decision {
+    /// A new attempt, under a newer fence
     Retry,
+    /// It has ended well: its changes are applied
     AcceptSucceeded,
+    /// It has failed, and the target is free again
     AcceptFailed,
+    /// It was cancelled, and the target is free again
     AcceptCancelled,
+    /// It has failed, and a rollback of it takes the target over
     Rollback,
+    /// Go on with the process that still runs, on its own agent
     Readmit,
+    /// Give it up on your own word; its resources are not known then
     Abandon,
+    /// Decide nothing, and keep the reason as evidence
     Note,
 }
 

@@ -14,7 +14,7 @@ macro_rules! example {
 fn the_shop_parses_and_resolves() {
     let shop = target(example!("shop.target.toml"));
     let file = file(example!("shop.deploy.toml"));
-    file.check().expect("valid without its target");
+    file.check(&given(&[])).expect("valid without its target");
     let inputs = given(&[("archive", "/var/tmp/site-v1.tar.gz"), ("sha256", SHA), ("revision", "v1")]);
     let spec = file.resolve(&inputs, None, &shop).expect("valid");
     let names: Vec<&str> = spec.steps.iter().map(|step| step.name.as_str()).collect();
@@ -28,7 +28,7 @@ fn the_shop_parses_and_resolves() {
 fn the_cache_parses_and_resolves_with_its_defaults() {
     let cache = target(example!("cache.target.toml"));
     let file = file(example!("cache.deploy.toml"));
-    file.check().expect("valid without its target");
+    file.check(&given(&[])).expect("valid without its target");
     let spec = file.resolve(&given(&[]), None, &cache).expect("valid");
     assert_eq!(spec.inputs, given(&[("mode", "warm"), ("seconds", "20")]));
     let proof = spec.steps[0].capability(&cache.resources[0]);
@@ -39,7 +39,7 @@ fn the_cache_parses_and_resolves_with_its_defaults() {
 fn the_uploaded_shop_parses_resolves_and_names_its_upload() {
     let shop = target(example!("shop.target.toml"));
     let file = file(example!("shop-upload.deploy.toml"));
-    file.check().expect("valid without its target");
+    file.check(&given(&[])).expect("valid without its target");
     let inputs = given(&[("sha256", SHA), ("revision", "v1")]);
     file.resolve(&inputs, None, &shop).expect("valid");
     assert_eq!(file.uploads(&inputs), [("dist/site-v1.tar.zst".to_owned(), SHA.to_owned())].into());
@@ -56,7 +56,7 @@ fn the_orders_parse_and_resolve_with_their_ways_back() {
         (example!("orders-restore.deploy.toml"), DataEffect::Destructive, DataRecovery::Restore { tested }, 3),
     ] {
         let file = file(text);
-        file.check().expect("valid without its target");
+        file.check(&given(&[])).expect("valid without its target");
         let spec = file.resolve(&given(&[("image", "2"), ("previous", "1")]), None, &orders).expect("valid");
         assert_eq!(spec.steps.iter().filter(|step| step.data == data).count(), 1);
         let rollback = spec.rollback.expect("declared");

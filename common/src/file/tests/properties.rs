@@ -33,7 +33,7 @@ fn feed(bytes: &[u8], inputs: &BTreeMap<String, String>) {
     match DeploymentFile::parse_bytes(bytes) {
         Err(errors) => is_clear(bytes, &errors),
         Ok(file) => {
-            if let Err(errors) = file.check() {
+            if let Err(errors) = file.check(&given(&[])) {
                 is_clear(bytes, &errors);
             }
             for text in [TARGET, TWO_RESOURCES] {

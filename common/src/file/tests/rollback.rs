@@ -126,7 +126,7 @@ fn rules_of_steps_hold_for_those_of_a_rollback() {
     let late = "[inputs]\nold = { type = \"string\" }\n[[rollback.step]]\nname = \"a\"\nwith = { archive = \"${inputs.old}\", sha256 = \"${inputs.old}\", revision = \"v1\" }";
     let errors = resolve(&with("", late), &[("old", "x")]).expect_err("no digest");
     assert_eq!(only(&errors).key.as_deref(), Some("rollback.step[0].with.sha256"), "{errors}");
-    file(&with("", late)).check().expect("open until the input is given");
+    file(&with("", late)).check(&given(&[])).expect("open until the input is given");
 }
 
 #[test]
@@ -322,4 +322,31 @@ fn a_release_is_switched_once_by_the_steps_and_once_by_the_way_back() {
     let errors = resolve(&with("", steps), &[]).expect_err("switched twice");
     assert!(only(&errors).to_string().contains("switched by an earlier step"), "{errors}");
     back(&with("", "[[rollback.step]]\nname = \"a\"\n"));
+}
+
+#[test]
+fn a_check_refuses_what_the_file_alone_shows_to_have_no_way_back() {
+    let text = deployment(&format!(
+        "[[step]]\nname = \"migrate\"\nrun = [\"true\"]\n{VERIFY}[rollback]\nstrategy = \"previous-revision\"\n"
+    ));
+    let errors = file(&text).check(&given(&[])).expect_err("a command has no previous revision");
+    let error = only(&errors);
+    assert_eq!(error.code, Code::InvalidValue);
+    assert!(error.message.contains("can't be undone by strategy = \"previous-revision\""), "{error}");
+    let harmless = text.replace("run = ", "effect = \"none\"\nrun = ");
+    file(&harmless).check(&given(&[])).expect("it changes nothing");
+    file(&with("", "[rollback]\nstrategy = \"previous-revision\"")).check(&given(&[])).expect("a switch goes back");
+}
+
+#[test]
+fn a_check_with_values_holds_them_against_their_rules() {
+    let text = deployment(
+        "[inputs]\nn = { type = \"integer\" }\n[[step]]\nname = \"one\"\neffect = \"none\"\nrun = [\"echo\", \"${inputs.n}\"]\n",
+    );
+    file(&text).check(&given(&[])).expect("without values nothing is said of them");
+    file(&text).check(&given(&[("n", "7")])).expect("a number");
+    for wrong in [&[("n", "seven")][..], &[("m", "7"), ("n", "7")], &[("m", "7")]] {
+        let errors = file(&text).check(&given(wrong)).expect_err("it does not fit");
+        assert!(errors.iter().all(|error| error.code == Code::InvalidInput && error.about_given), "{errors}");
+    }
 }

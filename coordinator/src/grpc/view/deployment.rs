@@ -34,6 +34,7 @@ pub fn summary(target: &TargetName, deployment: &Deployment) -> v1::DeploymentSu
         submitted_at: Some(wall_to_wire(deployment.submitted_at)),
         submitted_by: deployment.submitted_by.to_string(),
         ended_at: deployment.ended.as_ref().map(|ended| wall_to_wire(ended.at)),
+        undoes: deployment.kind.rollback().map(|of| undone(target, &of.undoes)).unwrap_or_default(),
     }
 }
 

@@ -13,8 +13,8 @@ use holdfast_common::spec::{
 use holdfast_common::time::Millis;
 use holdfast_coordinator_core::TargetState;
 use holdfast_coordinator_core::state::{
-    Attempt, AttemptState, CancelCause, Deployment, DeploymentState, EventSequence, HoldUntil, Kind, OperatorHold,
-    ResourceKnowledge, RevisionSource, Seen, StepRun, StepState,
+    Attempt, AttemptState, Base, CancelCause, Deployment, DeploymentState, EventSequence, HoldUntil, Kind,
+    OperatorHold, ResourceKnowledge, RevisionSource, RollbackOf, Seen, StepRun, StepState, Undone,
 };
 use uuid::Uuid;
 
@@ -339,4 +339,20 @@ fn a_recorded_revision_says_from_whose_word() {
         state.resources.insert(site.clone(), known);
         assert_eq!(target::target(&state).resources[0].source, told);
     }
+}
+
+#[test]
+fn a_rollback_says_on_one_line_what_it_undoes() {
+    let mut state = uncertain();
+    let target = state.spec.name.clone();
+    let current = state.current.as_mut().unwrap();
+    assert_eq!(deployment::summary(&target, current).undoes, Vec::<String>::new());
+    let undone = |number| Undone { id: DeploymentId(Uuid::from_u128(number)), number: number as u64 };
+    current.kind = Kind::Rollback(RollbackOf {
+        undoes: vec![undone(11), undone(10)],
+        base: Base::AtRest,
+        reason: "worse".to_owned(),
+        attested: None,
+    });
+    assert_eq!(deployment::summary(&target, current).undoes, ["shop@prod#11", "shop@prod#10"]);
 }
