@@ -15,7 +15,7 @@ mod hello;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -144,6 +144,8 @@ struct Live {
     number: u64,
     /// When each unanswered heartbeat was sent: leases count from then.
     sent: BTreeMap<u64, Boot>,
+    /// Attempts whose lease was given or renewed in this session: its Hello said nothing of their loss.
+    leased: BTreeSet<AttemptId>,
 }
 
 /// Events that one commit of the journal covers at most.
@@ -329,6 +331,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             next_heartbeat: now,
             number: 0,
             sent: BTreeMap::new(),
+            leased: BTreeSet::new(),
         });
         batch.replay = true;
         self.session_is(Some(welcome.session), batch);
@@ -378,14 +381,19 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         let Some(live) = &mut self.session else { return };
         let sent = live.sent.remove(&number);
         live.sent.retain(|earlier, _| *earlier > number);
+        let leased = live.leased.clone();
         let mut lost_with_process = false;
         for (claim, ttl) in leases.into_iter().filter(|(claim, _)| self.holds(*claim)).collect::<Vec<_>>() {
             let input = match (ttl, sent) {
-                (Some(ttl), Some(sent)) => Input::Renewed { until: until(sent, ttl) },
+                (Some(ttl), Some(sent)) => {
+                    self.is_leased(claim.attempt);
+                    Input::Renewed { until: until(sent, ttl) }
+                }
                 // An answer to no heartbeat of this session renews nothing.
                 (Some(_), None) => continue,
                 (None, _) => {
-                    lost_with_process |= sent.is_some() && self.may_be_changing(claim);
+                    let lost_here = sent.is_some() && leased.contains(&claim.attempt);
+                    lost_with_process |= lost_here && self.may_be_changing(claim);
                     Input::Superseded
                 }
             };
@@ -393,6 +401,12 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         }
         if lost_with_process {
             self.leave();
+        }
+    }
+
+    fn is_leased(&mut self, attempt: AttemptId) {
+        if let Some(live) = &mut self.session {
+            live.leased.insert(attempt);
         }
     }
 
@@ -429,6 +443,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
                 self.fences.insert(assignment.target.clone(), claim.fence);
                 batch.fences.insert(assignment.target.clone(), claim.fence);
                 let lease = LeaseCount::Until(until(self.clock.boot(), ttl));
+                self.is_leased(claim.attempt);
                 self.works.insert(claim.attempt, Work::taken(assignment, lease, Some(session)));
                 batch.dirty.insert(claim.attempt);
                 batch.accept(claim);
