@@ -32,7 +32,7 @@ use crate::bugs::{self, Bug};
 use crate::explain;
 use crate::fate::{self, Fate};
 use crate::policy;
-use crate::state::{Attempt, Deployment, DeploymentState, Evidence, EvidenceBody, TargetState};
+use crate::state::{Attempt, Deployment, DeploymentState, Evidence, EvidenceBody, StepState, TargetState};
 
 /// What is known of the runner, and by what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,8 +86,14 @@ pub(crate) fn runner(state: &TargetState, deployment: &Deployment) -> RunnerKnow
         DeploymentState::Held => start(Runner::Stopped, "how each permitted step ended was reported in time"),
         DeploymentState::Queued if deployment.attempts.is_empty() => start(Runner::Stopped, "nothing of it ever ran"),
         DeploymentState::Uncertain => {
-            let unknown = start(Runner::Unknown, "nothing was heard that proves it out");
-            let Some(attempt) = deployment.attempts.last() else { return unknown };
+            let Some(attempt) = deployment.attempts.last() else {
+                return start(Runner::Unknown, "nothing was heard that proves it out");
+            };
+            let told = attempt.open_permit().is_some_and(|run| run.state == StepState::Ended(StepEnd::Unknown));
+            let unknown = match told {
+                true => start(Runner::Unknown, "its own agent was heard, and could not tell how the step ended"),
+                false => start(Runner::Unknown, "nothing was heard that proves it out"),
+            };
             let weigh = |known, evidence| weigh_runner(state, deployment, attempt, known, evidence);
             let since = deployment.weighed_before(attempt);
             deployment.evidence.iter().filter(|evidence| evidence.sequence > since).fold(unknown, weigh)

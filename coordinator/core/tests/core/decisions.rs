@@ -530,6 +530,8 @@ fn an_accepted_unknown_ends_the_lease_at_once_and_leaves_the_permit_open() {
     assert_eq!(scene.say(ended("switch", StepEnd::Unknown)), Disposition::Accepted);
     assert_eq!(scene.current().state, DeploymentState::Uncertain);
     assert_eq!(scene.current().attempts[0].lease, None);
+    let because = scene.list().runner_because;
+    assert!(because.contains("was heard, and could not tell"), "{because}: its agent spoke");
     scene.pass(1_000_000);
     assert_eq!(scene.current().state, DeploymentState::Uncertain, "no timer opens a reservation");
 }

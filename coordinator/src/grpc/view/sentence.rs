@@ -8,7 +8,7 @@ use holdfast_coordinator_core::Event;
 use holdfast_coordinator_core::rollback::WhyNot;
 use holdfast_coordinator_core::state::{
     Attempt, AttemptState, CancelCause, Deployment, DeploymentState, Evidence, EvidenceBody, HoldEnd, InquiryKind,
-    Kind, ResourceKnowledge, StepRun, Waiting,
+    Kind, ResourceKnowledge, StepRun, StepState, Waiting,
 };
 
 use super::enums::{attempt_verb, decline_words, filed_words, state_word};
@@ -37,11 +37,19 @@ pub fn because(deployment: &Deployment) -> String {
         DeploymentState::Active => active(deployment),
         DeploymentState::Uncertain => match open_step(deployment) {
             Some((attempt, step)) => format!(
-                "step {} {} on {} under fence {}, and nothing that was accepted says how it ended",
+                "step {} {} on {} under fence {}, and {}",
                 step.name,
                 begun_words(step),
                 attempt.agent,
-                attempt.fence
+                attempt.fence,
+                match step.state {
+                    StepState::Ended(StepEnd::Unknown) => "its agent was heard and could not tell how it ended",
+                    StepState::Pending
+                    | StepState::Permitted
+                    | StepState::Started
+                    | StepState::Ended(_)
+                    | StepState::Carried { .. } => "nothing that was accepted says how it ended",
+                }
             ),
             None => "contact was lost while a step may have been changing the target".to_owned(),
         },
