@@ -74,14 +74,19 @@ impl Shop {
         self.cluster.agent("web-01").start();
     }
 
-    /// Waits until what the first agent applies has stopped itself, cuts the agent off, and brings the other one.
-    async fn lose(&mut self, label: &str) -> i32 {
-        let paused = wait::until("the release to pause", wait::SOON, async || {
+    /// Waits until what the first agent applies has stopped itself.
+    async fn paused(&self) -> i32 {
+        wait::until("the release to pause", wait::SOON, async || {
             let shims = self.cluster.shims("web-01");
             let stopped = |pid: &&i32| u32::try_from(**pid).ok().and_then(process::state_of) == Some('T');
             shims.iter().find(stopped).copied().ok_or_else(|| format!("{shims:?}"))
         })
-        .await;
+        .await
+    }
+
+    /// The same, cuts the agent off, and brings the other one.
+    async fn lose(&mut self, label: &str) -> i32 {
+        let paused = self.paused().await;
         self.cluster.line("web-01").cut().await;
         self.operator.until_state(label, DeploymentState::Uncertain).await;
         self.cluster.agent("web-02").start();
@@ -280,4 +285,27 @@ async fn a_rollback_that_is_lost_holds_the_target_like_anything_else() {
     shop.cluster.line("web-01").heal().await;
     shop.operator.until_evidence(&rollback, "the refusal", |one| one.body_json.contains("step_ended")).await;
     shop.serves("v1");
+}
+
+/// Somebody switches back by hand between the flip and the look after it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_release_that_is_replaced_before_it_is_read_back_is_not_told_as_applied() {
+    let mut shop = Shop::open().await;
+    shop.deploy("v1", PREVIOUS).await;
+    let current = shop.root.join("current");
+    let before = std::fs::read_link(&current).expect("v1 is current");
+    shop.halt_before("record-applied").await;
+    let second = submit(&shop.operator, &shop.file("v2", LONG, PREVIOUS)).await;
+    let paused = shop.paused().await;
+    shop.serves("v2");
+    std::fs::remove_file(&current).expect("removed");
+    std::os::unix::fs::symlink(before, &current).expect("switched by hand");
+    process::resume(paused);
+    let ended = shop.operator.until_ended(&second).await;
+    assert_eq!(state_of(&ended), DeploymentState::Failed, "{ended:#?}");
+    let step = &last_attempt(&ended).steps[0];
+    assert!(step.maybe_partial && step.observed_revision == "v1", "{step:#?}");
+    let later = submit(&shop.operator, &shop.file("v3", LONG, PREVIOUS)).await;
+    let waits = shop.operator.until(&later, "to wait for a reading", |found| found.waiting.contains("unknown")).await;
+    assert_eq!(state_of(&waits), DeploymentState::Queued, "nobody says what is there");
 }
