@@ -381,7 +381,6 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         let Some(live) = &mut self.session else { return };
         let sent = live.sent.remove(&number);
         live.sent.retain(|earlier, _| *earlier > number);
-        let leased = live.leased.clone();
         let mut lost_with_process = false;
         for (claim, ttl) in leases.into_iter().filter(|(claim, _)| self.holds(*claim)).collect::<Vec<_>>() {
             let input = match (ttl, sent) {
@@ -392,7 +391,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
                 // An answer to no heartbeat of this session renews nothing.
                 (Some(_), None) => continue,
                 (None, _) => {
-                    let lost_here = sent.is_some() && leased.contains(&claim.attempt);
+                    let lost_here = sent.is_some() && self.was_leased_here(claim.attempt);
                     lost_with_process |= lost_here && self.may_be_changing(claim);
                     Input::Superseded
                 }
@@ -408,6 +407,10 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         if let Some(live) = &mut self.session {
             live.leased.insert(attempt);
         }
+    }
+
+    fn was_leased_here(&self, attempt: AttemptId) -> bool {
+        self.session.as_ref().is_some_and(|live| live.leased.contains(&attempt))
     }
 
     fn may_be_changing(&self, claim: Claim) -> bool {

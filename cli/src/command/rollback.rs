@@ -9,7 +9,7 @@ use holdfast_proto::convert::duration_to_wire;
 use holdfast_proto::v1;
 
 use super::confirm::{self, Given};
-use super::{Context, Outcome, items, label, record, watch};
+use super::{Context, Outcome, items, watch};
 use crate::failure::Failure;
 use crate::output::Listing;
 use crate::view::{self, word};
@@ -76,14 +76,8 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
     };
     let answer = client.rollback(request, asked, LOOK).await?;
     let deployment = answer.deployment.ok_or(Failure::incomplete("deployment"))?;
-    let name = one_line(&label(&deployment));
-    let was = if answer.existed { "was recorded before under" } else { "is recorded under" };
-    context.printer.talk(&format!("{name} {was} request id {request}"))?;
-    if args.detach {
-        context.printer.record(&record("Deployment", &deployment, name.clone(), format!("{name}\n")))?;
-        return Ok(ExitCode::Done);
-    }
-    watch::follow(client, &deployment, args.timeout, context).await
+    let recorded = watch::Recorded { deployment, existed: answer.existed, request };
+    watch::recorded(client, &recorded, args.detach, args.timeout, context).await
 }
 
 /// Said first where another deployment has the target: the places below are for later.

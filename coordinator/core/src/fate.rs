@@ -30,6 +30,18 @@ pub(crate) enum Fate {
     Unknown,
 }
 
+impl Fate {
+    /// As its resource was read, with that revision where it is applied.
+    pub(crate) fn told(state: OperationState, revision: Option<Revision>) -> Self {
+        match state {
+            OperationState::Applied => Fate::Applied(revision),
+            OperationState::NotApplied => Fate::NotApplied,
+            OperationState::Partial => Fate::Partial,
+            OperationState::Applying | OperationState::Unknown => Fate::Unknown,
+        }
+    }
+}
+
 /// What became of a step.
 pub(crate) fn of(deployment: &Deployment, step: &StepSpec) -> Fate {
     deployment.attempts.iter().fold(Fate::Untouched, |before, attempt| match attempt.step(&step.name) {
@@ -44,12 +56,7 @@ fn after(deployment: &Deployment, attempt: &Attempt, step: &StepSpec, run: &Step
         if record.kind == DecisionKind::Readmit {
             return before;
         }
-        return match record.target {
-            OperationState::Applied => Fate::Applied(record.observed.clone().or(step.revision.clone())),
-            OperationState::NotApplied => Fate::NotApplied,
-            OperationState::Partial => Fate::Partial,
-            OperationState::Applying | OperationState::Unknown => Fate::Unknown,
-        };
+        return Fate::told(record.target, record.observed.clone().or(step.revision.clone()));
     }
     match run.state {
         // Somebody else was there: what is there now is not what the step left.
@@ -77,6 +84,11 @@ pub(crate) fn mutating(deployment: &Deployment) -> impl Iterator<Item = &StepSpe
     deployment.spec.steps.iter().filter(|step| step.effect == StepEffect::Mutates)
 }
 
+/// Whether every change of it is applied.
+pub(crate) fn is_whole(deployment: &Deployment) -> bool {
+    mutating(deployment).all(|step| matches!(of(deployment, step), Fate::Applied(_)))
+}
+
 /// What was observed of the checks, once every change of the deployment is applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Health {
@@ -92,7 +104,7 @@ pub(crate) enum Health {
 
 /// What the last attempt saw of the health after the changes.
 pub(crate) fn health(deployment: &Deployment) -> Health {
-    let whole = mutating(deployment).all(|step| matches!(of(deployment, step), Fate::Applied(_)));
+    let whole = is_whole(deployment);
     let Some(last) = deployment.attempts.last().filter(|_| whole && mutating(deployment).next().is_some()) else {
         return Health::Unasked;
     };
@@ -140,7 +152,7 @@ fn was_too_slow(deployment: &Deployment, name: &StepName) -> bool {
 pub(crate) fn checked_on(deployment: &Deployment) -> Option<&AgentName> {
     let checks = deployment.spec.steps.iter().any(|step| step.body.check().is_some());
     let last = mutating(deployment).last().filter(|_| checks)?;
-    if !mutating(deployment).all(|step| matches!(of(deployment, step), Fate::Applied(_))) {
+    if !is_whole(deployment) {
         return None;
     }
     let made = |attempt: &&Attempt| match attempt.step(&last.name).map(|run| run.state) {

@@ -210,12 +210,7 @@ fn roll_back(facts: &Facts<'_>) -> Result<(), String> {
     out(facts)?;
     let question = weigh::in_question(facts.deployment).map(|step| &step.name);
     let fate = |step: &StepSpec| match facts.known.filter(|_| question == Some(&step.name)) {
-        Some(known) => match known.state {
-            OperationState::Applied => Fate::Applied(known.observed.clone()),
-            OperationState::NotApplied => Fate::NotApplied,
-            OperationState::Partial => Fate::Partial,
-            OperationState::Applying | OperationState::Unknown => Fate::Unknown,
-        },
+        Some(known) => Fate::told(known.state, known.observed.clone()),
         None => fate::of(facts.deployment, step),
     };
     rollback::why_not(facts.state, facts.deployment, fate, facts.now).map_err(|why| why.to_string())

@@ -257,7 +257,7 @@ fn standing(past: &[Deployment]) -> Vec<Layer<'_>> {
     let mut tried: Vec<&Deployment> = past.iter().filter(|deployment| !deployment.attempts.is_empty()).collect();
     tried.sort_by_key(|deployment| std::cmp::Reverse(deployment.attempts.last().map(|last| last.fence)));
     for deployment in tried {
-        if let Some(of) = deployment.kind.rollback().filter(|_| is_whole(deployment)) {
+        if let Some(of) = deployment.kind.rollback().filter(|_| fate::is_whole(deployment)) {
             undone.extend(of.undoes.iter().map(|undone| undone.id));
             continue;
         }
@@ -267,10 +267,6 @@ fn standing(past: &[Deployment]) -> Vec<Layer<'_>> {
         }
     }
     layers
-}
-
-fn is_whole(deployment: &Deployment) -> bool {
-    fate::mutating(deployment).all(|step| matches!(fate::of(deployment, step), Fate::Applied(_)))
 }
 
 fn changed(deployment: &Deployment) -> BTreeSet<ResourceName> {

@@ -33,6 +33,18 @@ impl Shop {
         Self { cluster, operator, root }
     }
 
+    /// v1 is there, v2 was lost in the middle of its switch, and a person attests that a part of it may be there.
+    async fn left_in_part() -> (Self, String) {
+        let mut shop = Self::open().await;
+        shop.deploy("v1", PREVIOUS).await;
+        shop.halt_before("flip").await;
+        let second = submit(&shop.operator, &shop.file("v2", SHORT, PREVIOUS)).await;
+        let paused = shop.lose(&second).await;
+        process::kill(paused);
+        shop.operator.attest(&second, SHOP, AttestedRunner::Stopped, AttestedTarget::Partial).await.expect("attested");
+        (shop, second)
+    }
+
     /// A release with a check and that way back.
     fn file(&self, revision: &str, ttl: Duration, way: &str) -> String {
         let archive = site::archive(self.cluster.folder(), revision);
@@ -223,13 +235,7 @@ async fn a_lost_release_is_rolled_back_on_a_decision_and_nobody_gets_in_between(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_top_of_what_nobody_knows_only_a_change_of_its_own_or_a_person_frees_the_target() {
-    let mut shop = Shop::open().await;
-    shop.deploy("v1", PREVIOUS).await;
-    shop.halt_before("flip").await;
-    let second = submit(&shop.operator, &shop.file("v2", SHORT, PREVIOUS)).await;
-    let paused = shop.lose(&second).await;
-    process::kill(paused);
-    shop.operator.attest(&second, SHOP, AttestedRunner::Stopped, AttestedTarget::Partial).await.expect("attested");
+    let (shop, second) = Shop::left_in_part().await;
     let original = shop.operator.decide(&second, SHOP, DecisionKind::Rollback).await.expect("open");
     let rollback = original.rolled_back_by[0].clone();
     let asked = shop.operator.deployment(&rollback).await;
@@ -241,13 +247,7 @@ async fn on_top_of_what_nobody_knows_only_a_change_of_its_own_or_a_person_frees_
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rollback_that_is_stopped_on_top_of_what_nobody_knows_holds_the_target() {
-    let mut shop = Shop::open().await;
-    shop.deploy("v1", PREVIOUS).await;
-    shop.halt_before("flip").await;
-    let second = submit(&shop.operator, &shop.file("v2", SHORT, PREVIOUS)).await;
-    let paused = shop.lose(&second).await;
-    process::kill(paused);
-    shop.operator.attest(&second, SHOP, AttestedRunner::Stopped, AttestedTarget::Partial).await.expect("attested");
+    let (mut shop, second) = Shop::left_in_part().await;
     shop.cluster.agent("web-02").kill();
     shop.operator.until_contact("web-02", Contact::Silent).await;
     let original = shop.operator.decide(&second, SHOP, DecisionKind::Rollback).await.expect("open");
