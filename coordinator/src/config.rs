@@ -14,12 +14,15 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use holdfast_common::time::Millis;
 pub use holdfast_net::config::Span;
 use holdfast_net::ops;
 use holdfast_net::telemetry::Format;
 use serde::Deserialize;
+
+use crate::sessions::Bounds;
 
 /// All of it. A relative path is relative to the working directory.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -50,6 +53,9 @@ pub struct Config {
     /// The look at the whole store, again and again.
     #[serde(default)]
     pub audit: Audit,
+    /// When so many agents fall silent at once that the coordinator suspects itself.
+    #[serde(default)]
+    pub mass_loss: MassLoss,
     /// The log on stderr.
     #[serde(default)]
     pub log: Log,
@@ -187,6 +193,37 @@ impl Default for Audit {
     }
 }
 
+/// When so many agents fall silent at once that the coordinator suspects itself.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MassLoss {
+    /// More than so many percent of the agents in contact.
+    pub percent: u8,
+    /// No fewer agents than these.
+    pub at_least: usize,
+    /// Within so long.
+    pub within: Span,
+    /// How long it hands out nothing new at most.
+    pub patience: Span,
+}
+
+impl Default for MassLoss {
+    fn default() -> Self {
+        let Bounds { percent, at_least, within, patience } = Bounds::default();
+        let span = |bound: Duration| Span(Millis(u64::try_from(bound.as_millis()).unwrap_or(u64::MAX)));
+        Self { percent, at_least, within: span(within), patience: span(patience) }
+    }
+}
+
+impl MassLoss {
+    /// As the sessions judge by them.
+    #[must_use]
+    pub fn bounds(&self) -> Bounds {
+        let Self { percent, at_least, within, patience } = self;
+        Bounds { percent: *percent, at_least: *at_least, within: within.0.into(), patience: patience.0.into() }
+    }
+}
+
 /// The log on stderr.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -254,6 +291,12 @@ impl Config {
         if self.audit.every.0 < Millis(100) {
             return Err(Error::Value { key: "audit.every", why: "must be at least 100ms" });
         }
+        if !(1..=100).contains(&self.mass_loss.percent) {
+            return Err(Error::Value { key: "mass_loss.percent", why: "must be 1 to 100; 100 turns it off" });
+        }
+        if self.mass_loss.at_least == 0 {
+            return Err(Error::Value { key: "mass_loss.at_least", why: "must be at least 1" });
+        }
         if self.output.max_bytes == 0 {
             return Err(Error::Value { key: "output.max_bytes", why: "must be above zero" });
         }
@@ -305,6 +348,8 @@ mod tests {
             ("[output]\nkeep_age = \"long\"", "output.keep_age"),
             ("[archives]\nkeep_bytes_total = 5", "archives.max_bytes"),
             ("[audit]\nevery = \"1ms\"", "audit.every"),
+            ("[mass_loss]\npercent = 0", "mass_loss.percent"),
+            ("[mass_loss]\nat_least = 0", "mass_loss.at_least"),
             ("[listen]\naddress = \"somewhere\"", "listen.address"),
         ] {
             let told = read(&format!("{LEAST}{more}\n")).expect_err(more);

@@ -50,7 +50,7 @@ use crate::health::{self, Stage};
 use crate::logs::{self, Logs};
 use crate::metrics::Metrics;
 use crate::room::{Disk, Space};
-use crate::sessions::{Directory, Profile};
+use crate::sessions::{Directory, Profile, mass_loss};
 use crate::store::sqlite::SqliteStore;
 use crate::store::{self, Identity, Reader, Store};
 use crate::tokens::StoredTokens;
@@ -104,6 +104,8 @@ pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Resul
     tokio::spawn(archives::retention::run(archives, reader, shutdown.clone()));
     let (reader, driver, every) = (shared.reader.clone(), shared.driver.clone(), config.audit.every.0.into());
     auditor::register(&health, &verdict);
+    mass_loss::register(&health, &shared.directory);
+    tokio::spawn(mass_loss::watch(Arc::clone(&shared.directory), shared.driver.clone(), shutdown.clone()));
     tokio::spawn(auditor::run(reader, verdict, driver, every, shutdown.clone()));
     health::register(&health, &config, &pulse, &shared.driver).context("could not look at the store")?;
     let reporter = HealthReporter::new();
@@ -239,6 +241,7 @@ async fn start(
     let shared = Shared {
         room,
         descriptors,
+        verdict: verdict.clone(),
         driver: handle,
         reader,
         directory,
@@ -280,7 +283,7 @@ struct Opened {
 fn open(config: &Config, clock: &SystemClock) -> Result<Opened, store::Error> {
     let store = SqliteStore::open(&config.store(), StoreId(Uuid::new_v4()), wall())?;
     let (identity, reader) = (store.identity(), store.reader());
-    let directory = Arc::new(Directory::default());
+    let directory = Arc::new(Directory::new(config.mass_loss.bounds()));
     for row in reader.agents()? {
         directory.remember(row.name.clone(), remembered(&row), row.last_heard);
     }
@@ -341,6 +344,10 @@ impl driver::Sessions for Directory {
 
     fn reachable(&self, target: &TargetSpec, resource: &ResourceName, home: Option<&AgentName>) -> Vec<AgentName> {
         Directory::reachable(self, target, resource, home)
+    }
+
+    fn suspects_itself(&self) -> bool {
+        self.suspicion().is_some()
     }
 
     fn stands(&self, agent: &AgentName) {

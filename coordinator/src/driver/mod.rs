@@ -63,6 +63,9 @@ pub trait Sessions: Send + Sync {
     /// Connected agents that reach the resource, by name. `home` is the agent whose host holds host-bound resources.
     fn reachable(&self, target: &TargetSpec, resource: &ResourceName, home: Option<&AgentName>) -> Vec<AgentName>;
 
+    /// Whether so many agents fell silent at once that nothing new is to be handed out.
+    fn suspects_itself(&self) -> bool;
+
     /// The agent's session stands. What is due is handed out to it from now on: all of it, since nothing was before.
     fn stands(&self, agent: &AgentName);
 

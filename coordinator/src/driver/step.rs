@@ -80,6 +80,7 @@ impl<S: Store> Driver<S> {
             metrics: Arc::default(),
             gate: Room::Plenty,
             verdict: Verdict::default(),
+            suspected: false,
         };
         #[cfg(feature = "bugs")]
         bugs::forward(|name| holdfast_coordinator_core::bugs::set(holdfast_coordinator_core::bugs::Bug::parse(name)));
@@ -162,6 +163,7 @@ impl<S: Store> Driver<S> {
         self.monotonic = now.monotonic;
         self.look();
         self.hear_verdict();
+        self.hear_suspicion();
         if self.full.stuck {
             self.inner.clock.stand_still(now);
         } else {
@@ -192,6 +194,14 @@ impl<S: Store> Driver<S> {
             self.unseen.extend(self.inner.targets.names().cloned());
         }
         self.full.unsound = unsound;
+    }
+
+    fn hear_suspicion(&mut self) {
+        let suspected = std::mem::replace(&mut self.inner.suspected, self.inner.sessions.suspects_itself());
+        if suspected && !self.inner.suspected {
+            // What could not be assigned meanwhile is.
+            self.unseen.extend(self.inner.targets.names().cloned());
+        }
     }
 
     fn run(&mut self, messages: Vec<Message>) -> Result<(), Fatal> {
@@ -478,7 +488,7 @@ impl Inner {
 
     /// Gives what waits for an agent to one.
     fn assign(&mut self, tx: &mut impl Transaction, batch: &mut Batch) -> Result<(), Fatal> {
-        if !self.gate.takes_new_work() || !self.verdict.is_sound() {
+        if !self.gate.takes_new_work() || !self.verdict.is_sound() || self.suspected {
             return Ok(());
         }
         for name in batch.touched.clone() {

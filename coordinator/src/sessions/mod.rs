@@ -4,6 +4,7 @@
 //! driver sends through here on its own thread, so nothing here waits: a message goes into the session's bounded queue
 //! or is lost, and what is lost is derived again from the committed state.
 
+pub mod mass_loss;
 mod message;
 mod outgoing;
 mod pattern;
@@ -13,6 +14,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use holdfast_common::adapter::Adapter;
 use holdfast_common::code::Code;
@@ -24,6 +26,8 @@ use holdfast_coordinator_core::{Effect, TargetState};
 use holdfast_proto::v1;
 use tokio::sync::oneshot;
 
+use mass_loss::MassLoss;
+pub use mass_loss::{Bounds, Change, Suspicion};
 pub use outgoing::{Answers, Outgoing, QUEUE};
 pub(crate) use pattern::fits;
 pub use profile::Profile;
@@ -32,9 +36,18 @@ pub use profile::Profile;
 const MAX_ASKED: usize = 1024;
 
 /// Every agent that was ever heard of, and the session of those in contact.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Directory {
     agents: Mutex<BTreeMap<AgentName, Known>>,
+    /// Locked after the agents, where both are.
+    mass_loss: Mutex<MassLoss>,
+    since: Instant,
+}
+
+impl Default for Directory {
+    fn default() -> Self {
+        Self::new(Bounds::default())
+    }
 }
 
 /// One agent.
@@ -72,6 +85,12 @@ pub struct AgentStatus {
 }
 
 impl Directory {
+    /// Of nobody yet.
+    #[must_use]
+    pub fn new(bounds: Bounds) -> Self {
+        Self { agents: Mutex::default(), mass_loss: Mutex::new(MassLoss::new(bounds)), since: Instant::now() }
+    }
+
     /// Puts an agent in that the store knows from earlier runs. It has no contact until it speaks.
     pub fn remember(&self, name: AgentName, profile: Profile, last_heard: Wall) {
         self.lock().entry(name).or_insert(Known { profile, spoke: false, last_heard, live: None });
@@ -91,7 +110,12 @@ impl Directory {
         let (asked, looks) = (BTreeMap::new(), BTreeMap::new());
         let live = Live { session, outgoing: outgoing.clone(), stands: false, asked, looks };
         let known = Known { profile, spoke: true, last_heard: now, live: Some(live) };
-        let older = self.lock().insert(name.clone(), known).and_then(|known| known.live);
+        let mut agents = self.lock();
+        let older = agents.insert(name.clone(), known).and_then(|known| known.live);
+        if older.is_none() {
+            self.losses().came(name);
+        }
+        drop(agents);
         if let Some(older) = older {
             tracing::info!(agent = %name, "a newer session of the agent takes over");
             older.outgoing.bye(Code::SessionReplaced, Code::SessionReplaced.title());
@@ -114,6 +138,7 @@ impl Directory {
                 live.outgoing.close();
                 known.live = None;
                 known.last_heard = now;
+                self.losses().fell_silent(name, self.since.elapsed());
                 true
             }
             Some(_) | None => false,
@@ -176,6 +201,17 @@ impl Directory {
             }
             None => Some(finding),
         }
+    }
+
+    /// Looks again whether so many fell silent at once that the coordinator is to suspect itself.
+    pub fn look_for_mass_loss(&self) -> Option<Change> {
+        self.losses().look(self.since.elapsed())
+    }
+
+    /// Whether the coordinator suspects itself.
+    #[must_use]
+    pub fn suspicion(&self) -> Option<Suspicion> {
+        self.losses().suspicion()
     }
 
     /// How many agents were ever heard of.
@@ -259,6 +295,10 @@ impl Directory {
             live.remember(inquiry, state.spec.name.clone());
         }
         live.outgoing.send(message);
+    }
+
+    fn losses(&self) -> MutexGuard<'_, MassLoss> {
+        self.mass_loss.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<AgentName, Known>> {

@@ -22,6 +22,7 @@ mod hostile_coordinator;
 mod logging;
 mod main_job;
 mod many_agents;
+mod mass_loss;
 mod messages;
 mod metrics;
 mod mixed;
