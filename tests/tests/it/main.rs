@@ -26,6 +26,7 @@ mod messages;
 mod metrics;
 mod mixed;
 mod outputs;
+mod policy;
 mod reconnect;
 mod recovery;
 mod restart;
