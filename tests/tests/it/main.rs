@@ -9,6 +9,7 @@ mod cases;
 mod connections;
 mod crash_case;
 mod crash_points;
+mod credentials;
 mod deadlines;
 mod durability;
 mod experiments;
