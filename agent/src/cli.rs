@@ -90,7 +90,7 @@ fn check(config: &Config) -> anyhow::Result<()> {
         Some((&identity.certificate, &identity.key)),
         config.coordinator.server_name.as_deref(),
     )?;
-    let found = policy::check(config);
+    let found = policy::check(config, policy::Occasion::ByHand);
     for line in policy::words(config) {
         say(&printable(&line))?;
     }

@@ -55,7 +55,7 @@ pub enum Error {
 
 /// Runs until `stop`. Work under way goes on under its shims; the next agent takes it up.
 pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Error> {
-    let policy = policy::check(&config);
+    let policy = policy::check(&config, policy::Occasion::Start);
     if !policy.errors.is_empty() {
         return Err(Error::Policy(policy.errors));
     }

@@ -18,9 +18,18 @@ pub struct Findings {
     pub warnings: Vec<String>,
 }
 
+/// When a configuration is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occasion {
+    /// By somebody, outside of the service: what systemd hands to the service is not there.
+    ByHand,
+    /// As the service starts.
+    Start,
+}
+
 /// Looks at the policy of a configuration, at its users, and at the files of its credentials.
 #[must_use]
-pub fn check(config: &Config) -> Findings {
+pub fn check(config: &Config, occasion: Occasion) -> Findings {
     let mut found = Findings::default();
     let adapters = [Adapter::Command, Adapter::Release, Adapter::Check].map(Adapter::name);
     for name in config.policy.adapters.iter().filter(|name| !adapters.contains(&name.as_str())) {
@@ -33,7 +42,7 @@ pub fn check(config: &Config) -> Findings {
         found.user("policy.run_as", name);
     }
     for resource in &config.resource {
-        found.resource(resource);
+        found.resource(resource, occasion);
     }
     if rustix::process::geteuid().is_root() && runs_commands_as_agent(config) {
         found.warnings.push(
@@ -52,7 +61,7 @@ fn runs_commands_as_agent(config: &Config) -> bool {
 }
 
 impl Findings {
-    fn resource(&mut self, resource: &Resource) {
+    fn resource(&mut self, resource: &Resource, occasion: Occasion) {
         let place = format!("resource {} of {}", resource.name, resource.target);
         let is_command = resource.adapter == Adapter::Command.name();
         let is_release = resource.adapter == Adapter::Release.name();
@@ -78,7 +87,7 @@ impl Findings {
             }
         }
         for (name, set) in resource.credentials.named() {
-            self.credentials(&format!("{place}: credentials.{name}"), set);
+            self.credentials(&format!("{place}: credentials.{name}"), set.clone(), occasion);
         }
     }
 
@@ -92,8 +101,14 @@ impl Findings {
         }
     }
 
-    fn credentials(&mut self, place: &str, set: &CredentialSet) {
-        let sources = match secrets::sources(set) {
+    fn credentials(&mut self, place: &str, mut set: CredentialSet, occasion: Occasion) {
+        if occasion == Occasion::ByHand
+            && std::env::var_os("CREDENTIALS_DIRECTORY").is_none()
+            && let Some(name) = set.systemd.take()
+        {
+            self.warnings.push(format!("{place}: {name} comes from systemd, so it was not looked at"));
+        }
+        let sources = match secrets::sources(&set) {
             Ok(sources) => sources,
             Err(why) => return self.errors.push(format!("{place}: {why}")),
         };

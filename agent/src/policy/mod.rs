@@ -32,7 +32,7 @@ use holdfast_common::spec::{ResourceAdapter, ResourceSpec, StepEffect};
 
 use crate::config::{Policy, Resource, fits};
 
-pub use check::{Findings, check};
+pub use check::{Findings, Occasion, check};
 pub(crate) use host::of_user;
 pub use host::{Grant, Host};
 pub use refusals::{Refusals, Refused};
