@@ -44,6 +44,7 @@ pub fn check(config: &Config, occasion: Occasion) -> Findings {
     for resource in &config.resource {
         found.resource(resource, occasion);
     }
+    found.way_to_state(config);
     if rustix::process::geteuid().is_root() && runs_commands_as_agent(config) {
         found.warnings.push(
             "commands run as root: name another user in policy.run_as, or in each resource of adapter command"
@@ -88,6 +89,21 @@ impl Findings {
         }
         for (name, set) in resource.credentials.named() {
             self.credentials(&format!("{place}: credentials.{name}"), set.clone(), occasion);
+        }
+    }
+
+    /// Commands of another user run below the state folder.
+    fn way_to_state(&mut self, config: &Config) {
+        let users = config.resource.iter().flat_map(|resource| [&resource.user, &resource.inspect_user]);
+        let named = users.chain([&config.policy.run_as]).flatten().filter_map(|name| User::find(name).ok());
+        if named.into_iter().all(|user| user.is_own()) {
+            return;
+        }
+        for folder in config.state_dir.ancestors().skip(1) {
+            if std::fs::metadata(folder).is_ok_and(|found| found.mode() & 0o001 == 0) {
+                let text = format!("commands of another user can't pass {} (chmod o+x)", folder.display());
+                self.warnings.push(text);
+            }
         }
     }
 

@@ -41,7 +41,7 @@ impl Host {
     pub fn of(config: &Config) -> Self {
         Self {
             policy: config.policy.clone(),
-            resources: config.resource.clone(),
+            resources: config.resource.iter().map(with_real_root).collect(),
             refusals: Refusals::below(&config.state_dir),
             search: crate::adapters::command::search_path(|name| std::env::var(name).ok()),
         }
@@ -195,6 +195,11 @@ impl Host {
         }
         refusal
     }
+}
+
+/// As the agent starts: a link that is changed later leads nowhere new.
+fn with_real_root(resource: &Resource) -> Resource {
+    Resource { root: resource.root.as_deref().map(place::real), ..resource.clone() }
 }
 
 /// How much is known of a program when the host is asked.

@@ -65,7 +65,7 @@ pub enum Program {
     Missing(String),
 }
 
-/// What the host's file says. Paths in `commands` are as they are after every link.
+/// What the host's file says. Its paths are as they are after every link.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'a, 'b> {
     /// `[policy]`.
@@ -186,7 +186,7 @@ fn adapter_of(resource: &ResourceSpec) -> Adapter {
 
 fn root(rule: Option<&Resource>, ask: &Ask<'_>) -> Result<(), Refusal> {
     let (Some(allowed), Some(asked)) = (rule.and_then(|rule| rule.root.as_deref()), &ask.root) else { return Ok(()) };
-    if is_below(asked, &place::real(allowed)) {
+    if is_below(asked, allowed) {
         return Ok(());
     }
     Err(Refusal::by(Rule::Root, format!("folder {} is not {} or below", asked.display(), allowed.display())))

@@ -10,11 +10,7 @@ pub(super) fn find(name: &str, search: &str, folder: &Path) -> Program {
     let found = if name.contains('/') {
         Some(folder.join(name))
     } else {
-        search
-            .split(':')
-            .filter(|place| place.starts_with('/'))
-            .map(|place| Path::new(place).join(name))
-            .find(|path| can_run(path))
+        search.split(':').filter(|place| place.starts_with('/')).map(|place| Path::new(place).join(name)).find(can_run)
     };
     match found.and_then(|path| path.canonicalize().ok()) {
         Some(path) => Program::At(path),
