@@ -203,7 +203,7 @@ async fn credentials_are_gone_also_where_shim_and_agent_were_killed() {
     host.cluster.agent("web-01").start();
     wait::until_true("the credentials to be gone", wait::SOON, || host.found().is_empty()).await;
     let told =
-        host.operator.until(&label, "the loss to be told", |found| found.state() != DeploymentState::Active).await;
+        host.operator.until(&label, "the loss to be told", |found| state_of(found) != DeploymentState::Active).await;
     assert!(!format!("{told:?}").contains("canary"), "{told:#?}");
 }
 
