@@ -84,12 +84,6 @@ fn read(file: Option<PathBuf>) -> anyhow::Result<Config> {
 }
 
 fn check(config: &Config) -> anyhow::Result<()> {
-    let identity = &config.identity;
-    tls::ClientTls::from_files(
-        &config.coordinator.ca,
-        Some((&identity.certificate, &identity.key)),
-        config.coordinator.server_name.as_deref(),
-    )?;
     let found = policy::check(config, policy::Occasion::ByHand);
     for line in policy::words(config) {
         say(&printable(&line))?;
@@ -98,6 +92,12 @@ fn check(config: &Config) -> anyhow::Result<()> {
         say(&printable(&format!("warning: {warning}")))?;
     }
     anyhow::ensure!(found.errors.is_empty(), "{}", found.errors.join("\n       "));
+    let identity = &config.identity;
+    tls::ClientTls::from_files(
+        &config.coordinator.ca,
+        Some((&identity.certificate, &identity.key)),
+        config.coordinator.server_name.as_deref(),
+    )?;
     say("the configuration is valid")
 }
 
