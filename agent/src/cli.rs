@@ -6,11 +6,13 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
+use holdfast_common::text::{one_line, printable};
 use holdfast_net::{config, telemetry, tls};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
 use crate::journal::Journal;
+use crate::policy::{self, Refusals, Refused};
 
 /// The service on a deploy host: carries work out and reports what it observed.
 #[derive(Debug, Parser)]
@@ -30,6 +32,12 @@ enum Command {
     },
     /// Read the configuration and say what is wrong with it.
     CheckConfig {
+        /// TOML file.
+        #[arg(long)]
+        config: Option<PathBuf>,
+    },
+    /// Show what this host refused, the newest last.
+    Refusals {
         /// TOML file.
         #[arg(long)]
         config: Option<PathBuf>,
@@ -66,6 +74,7 @@ fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Run { config } => serve(read(config)?),
         Command::CheckConfig { config } => check(&read(config)?),
+        Command::Refusals { config } => refusals(&read(config)?),
         Command::Status { config } => status(&read(config)?),
     }
 }
@@ -75,6 +84,14 @@ fn read(file: Option<PathBuf>) -> anyhow::Result<Config> {
 }
 
 fn check(config: &Config) -> anyhow::Result<()> {
+    let found = policy::check(config, policy::Occasion::ByHand);
+    for line in policy::words(config) {
+        say(&printable(&line))?;
+    }
+    for warning in &found.warnings {
+        say(&printable(&format!("warning: {warning}")))?;
+    }
+    anyhow::ensure!(found.errors.is_empty(), "{}", found.errors.join("\n       "));
     let identity = &config.identity;
     tls::ClientTls::from_files(
         &config.coordinator.ca,
@@ -84,9 +101,24 @@ fn check(config: &Config) -> anyhow::Result<()> {
     say("the configuration is valid")
 }
 
+fn refusals(config: &Config) -> anyhow::Result<()> {
+    let all = Refusals::below(&config.state_dir).all().context("could not read the refusals")?;
+    if all.is_empty() {
+        return say("this host has refused nothing");
+    }
+    for one in all {
+        let at =
+            jiff::Timestamp::from_microsecond(one.at.0).map_or_else(|_| one.at.0.to_string(), |at| format!("{at:.0}"));
+        let Refused { target, deployment, asked, rule, why, .. } = one;
+        say(&one_line(&format!("{at}  {target}  {deployment}  {asked}  {rule}: {why}")))?;
+    }
+    Ok(())
+}
+
 fn serve(config: Config) -> anyhow::Result<()> {
     crate::bugs::arm();
     telemetry::init(config.log.format, &config.log.filter)?;
+    crate::supervisor::shut().context("could not shut this process to others")?;
     tls::install_default();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {

@@ -1,13 +1,19 @@
 //! The agent's configuration: TOML, each key also `HOLDFAST_*`.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod allow;
+mod resource;
+
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use holdfast_common::adapter::Adapter;
 use holdfast_common::time::Millis;
 use holdfast_net::ops;
 use holdfast_net::telemetry::Format;
 use serde::Deserialize;
+
+pub use allow::Policy;
+pub(crate) use allow::fits;
+pub use resource::{CredentialSet, CredentialSets, Resource};
 
 /// All of it. Unknown keys are errors.
 #[derive(Clone, Debug, Deserialize)]
@@ -25,6 +31,9 @@ pub struct Config {
     /// What this host allows, whatever the coordinator says.
     #[serde(default)]
     pub policy: Policy,
+    /// The resources that this host allows, each in a table `[[resource]]`. None: all, within the policy.
+    #[serde(default)]
+    pub resource: Vec<Resource>,
     /// How archives are fetched.
     #[serde(default)]
     pub fetch: Fetch,
@@ -75,43 +84,6 @@ pub struct Identity {
     pub certificate: PathBuf,
     /// PEM file.
     pub key: PathBuf,
-}
-
-/// What this host allows.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Policy {
-    /// Adapters that may run here: `command`, `release`, and `check` for health checks over HTTP and TCP. A check by a
-    /// command is a command.
-    pub adapters: BTreeSet<String>,
-    /// Targets that may run here, by name; `*` at the end stands for any rest. Empty allows all.
-    pub targets: Vec<String>,
-}
-
-impl Default for Policy {
-    fn default() -> Self {
-        Self {
-            adapters: [Adapter::Command, Adapter::Release, Adapter::Check]
-                .map(|adapter| adapter.name().to_owned())
-                .into(),
-            targets: Vec::new(),
-        }
-    }
-}
-
-impl Policy {
-    /// Whether this target may run here.
-    #[must_use]
-    pub fn allows_target(&self, name: &str) -> bool {
-        self.targets.is_empty() || self.targets.iter().any(|pattern| fits(pattern, name))
-    }
-}
-
-fn fits(pattern: &str, name: &str) -> bool {
-    match pattern.strip_suffix('*') {
-        Some(start) => name.starts_with(start),
-        None => pattern == name,
-    }
 }
 
 /// How archives are fetched, from https URLs and from the coordinator.

@@ -12,6 +12,7 @@
 //! | [`hands`] | threads that wait for shims and look at resources |
 //! | [`supervisor`] | starts, watches and stops the processes of steps; outlives the agent |
 //! | [`adapters`] | what changes and reads resources: commands and release folders |
+//! | [`policy`], [`secrets`] | what this host allows, as whom, with which credentials |
 //! | [`checks`] | health checks: looks over HTTP and TCP, and by commands |
 //! | [`archive`] | release archives, read with distrust |
 //! | [`logs`] | sends what steps print |
@@ -40,8 +41,10 @@ pub mod journal;
 pub mod logs;
 pub mod metrics;
 pub mod places;
+pub mod policy;
 pub mod room;
 pub mod run;
+pub mod secrets;
 pub mod session;
 pub mod supervisor;
 

@@ -26,6 +26,7 @@ use crate::journal::{self, Journal};
 use crate::logs::Uploader;
 use crate::metrics::Metrics;
 use crate::places::Places;
+use crate::policy;
 use crate::room::HostRoom;
 use crate::session::{self, FromCoordinator, Hurry, Owner, Pace, Welcome};
 
@@ -44,6 +45,9 @@ pub enum Error {
     /// Health and metrics can't be served.
     #[error(transparent)]
     Ops(#[from] ops::Error),
+    /// The host's policy can't be kept.
+    #[error("the host's policy can't be kept: {}", .0.join("; "))]
+    Policy(Vec<String>),
     /// The thread or runtime can't be made.
     #[error("could not start the agent's threads: {0}")]
     Threads(#[from] std::io::Error),
@@ -51,6 +55,11 @@ pub enum Error {
 
 /// Runs until `stop`. Work under way goes on under its shims; the next agent takes it up.
 pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Error> {
+    let policy = policy::check(&config, policy::Occasion::Start);
+    if !policy.errors.is_empty() {
+        return Err(Error::Policy(policy.errors));
+    }
+    policy.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     let tls = tls(&config)?;
     let _journal_says_what_is_wrong = std::fs::create_dir_all(&config.state_dir);
     let descriptors = room::watch_descriptors();
@@ -65,7 +74,7 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Error> {
         Uploader::start(&config.coordinator.address, &tls, &config.state_dir, stop.clone(), Arc::clone(&metrics))?;
     let places = Places::below(&config.state_dir);
     let fetcher = Fetcher::new(&config, &tls, places.clone());
-    let workshop = Workshop::new(places, events.clone(), logs, fetcher, Arc::clone(&room))?;
+    let workshop = Workshop::new(places, events.clone(), logs, fetcher, Arc::clone(&room), policy::Host::of(&config))?;
     let driver = Driver::new(journal, workshop, Clocks, config.clone())?.measured(metrics, pulse).on(room);
     keep(&config, &tls, driver, events, inbox, &stop).await
 }

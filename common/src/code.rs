@@ -132,6 +132,9 @@ codes! {
     /// A token would be given more than its maker holds.
     GrantTooWide = 4007, NotAllowed, "nobody can give more than they hold";
 
+    /// The host where it was to run does not allow it.
+    HostPolicy = 4030, NotAllowed, "the host does not allow it";
+
     /// The request may have been taken; nobody answered.
     NoAnswer = 5001, NoAnswer, "no answer";
     /// A message breaks the protocol: the field is named.

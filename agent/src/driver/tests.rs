@@ -166,6 +166,7 @@ fn config(folder: &std::path::Path) -> Config {
         identity: config::Identity { certificate: PathBuf::new(), key: PathBuf::new() },
         labels: BTreeMap::new(),
         policy: config::Policy { targets: vec!["shop@*".to_owned()], ..config::Policy::default() },
+        resource: Vec::new(),
         fetch: config::Fetch::default(),
         disk: config::Disk::default(),
         log: config::Log::default(),

@@ -86,6 +86,7 @@ pub fn explain(code: Code) -> Explanation {
         Code::TokenExists => access::TOKEN_EXISTS,
         Code::TokenNotFound => access::TOKEN_NOT_FOUND,
         Code::GrantTooWide => access::GRANT_TOO_WIDE,
+        Code::HostPolicy => access::HOST_POLICY,
         Code::NoAnswer => access::NO_ANSWER,
         Code::InvalidMessage => access::INVALID_MESSAGE,
         Code::ProtocolVersion => access::PROTOCOL_VERSION,

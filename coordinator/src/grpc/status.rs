@@ -120,7 +120,7 @@ pub fn grpc_code(code: Code) -> tonic::Code {
         Code::QueueFull | Code::DiskFull | Code::OutOfDescriptors => tonic::Code::ResourceExhausted,
         Code::EvidenceMoved | Code::SessionReplaced => tonic::Code::Aborted,
         Code::NotSignedIn | Code::TokenExpired | Code::NotAnAgent => tonic::Code::Unauthenticated,
-        Code::NotAllowed | Code::GrantTooWide => tonic::Code::PermissionDenied,
+        Code::NotAllowed | Code::GrantTooWide | Code::HostPolicy => tonic::Code::PermissionDenied,
         Code::NoAnswer => tonic::Code::DeadlineExceeded,
         Code::Internal | Code::StoreFailed | Code::StoreUnsound | Code::Config => tonic::Code::Internal,
         Code::NotServing => tonic::Code::Unavailable,

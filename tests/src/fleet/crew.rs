@@ -38,6 +38,7 @@ fn config(address: &str, tls: &Path, state: &Path, index: usize) -> Config {
         identity: Identity { certificate: file("pem"), key: file("key") },
         labels: [(LABEL.to_owned(), name.clone())].into(),
         policy: Policy::default(),
+        resource: Vec::new(),
         log: Log::default(),
         fetch: Fetch::default(),
         disk: Disk::default(),
