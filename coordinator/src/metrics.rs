@@ -62,6 +62,7 @@ const CANCEL_ENDS: &str = "holdfast_cancel_outcomes_total";
 const DECIDED: &str = "holdfast_decisions_total";
 const EVENTS: &str = "holdfast_events_total";
 const AGENTS: &str = "holdfast_agents";
+const HELD_BACK: &str = "holdfast_agents_held_back_total";
 const SUSPECTED: &str = "holdfast_mass_loss_suspected";
 const COMMIT: &str = "holdfast_store_commit_seconds";
 const BATCH: &str = "holdfast_driver_batch_messages";
@@ -117,6 +118,12 @@ const OWN: &[Row] = &[
     Row::new(AGENTS, Kind::Gauge, In::Number, "Agents that were ever heard, by whether they have a session now")
         .by(&[("contact", CONTACTS)]),
     Row::new(
+        HELD_BACK,
+        Kind::Counter,
+        In::Number,
+        "Times that an agent had said more than it may and was not read for a while",
+    ),
+    Row::new(
         SUSPECTED,
         Kind::Gauge,
         In::Number,
@@ -165,6 +172,7 @@ pub struct Metrics {
     decided: Family<By, Counter>,
     events: Family<By, Counter>,
     agents: Family<By, Gauge>,
+    held_back: Counter,
     suspected: Gauge,
     commit: Histogram,
     batch: Histogram,
@@ -224,6 +232,7 @@ impl Metrics {
             agents: Family::default(),
             commit: latencies(),
             batch: Histogram::new([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]),
+            held_back: Counter::default(),
             suspected: Gauge::default(),
             waiting: Gauge::default(),
             requests: Family::default(),
@@ -288,6 +297,7 @@ impl Metrics {
         table::register(registry, OWN, DECIDED, self.decided.clone());
         table::register(registry, OWN, EVENTS, self.events.clone());
         table::register(registry, OWN, AGENTS, self.agents.clone());
+        table::register(registry, OWN, HELD_BACK, self.held_back.clone());
         table::register(registry, OWN, SUSPECTED, self.suspected.clone());
         table::register(registry, OWN, COMMIT, self.commit.clone());
         table::register(registry, OWN, BATCH, self.batch.clone());
@@ -309,6 +319,12 @@ impl Metrics {
     /// What is read at each scrape from now on.
     pub fn read_from(&self, directory: Arc<Directory>, driver: Handle, clock: fn() -> Wall) {
         let _only_once = self.sources.set(Sources { directory, driver, clock });
+    }
+
+    /// Counts how often an agent that said more than it may was not read on.
+    #[must_use]
+    pub fn held_back(&self) -> Counter {
+        self.held_back.clone()
     }
 
     /// The text of `/metrics`.

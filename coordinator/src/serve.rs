@@ -31,6 +31,7 @@ use holdfast_net::tls::ServerTls;
 use holdfast_proto::v1::agent_service_server::AgentServiceServer;
 use holdfast_proto::v1::operator_service_server::OperatorServiceServer;
 use holdfast_proto::{FILE_DESCRIPTOR_SET, MAX_MESSAGE_BYTES};
+use prometheus_client::metrics::counter::Counter;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tokio::sync::watch;
@@ -113,7 +114,12 @@ pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Resul
 
     let limits = wire::Limits::default();
     let tokens = Arc::new(StoredTokens::new(shared.reader.clone()));
-    let gate = Guard::new(routes(&shared, &reporter)?, tokens, Arc::new(shared.driver.clone()), shared.clock);
+    let gate = Guard::new(
+        routes(&shared, &reporter, metrics.held_back())?,
+        tokens,
+        Arc::new(shared.driver.clone()),
+        shared.clock,
+    );
     let gate = Measured::new(gate, metrics);
     let stop = shutdown.clone();
     let serving =
@@ -263,6 +269,7 @@ async fn start(
             heartbeat_interval: config.heartbeat.interval.0,
             max_text_bytes: MAX_TEXT_BYTES,
             max_log_bytes: config.output.max_bytes,
+            pace: config.agents.pace(),
         },
         clock: wall,
         stop: shutdown.clone(),
@@ -309,8 +316,8 @@ fn remembered(row: &store::AgentRow) -> Profile {
     }
 }
 
-fn routes(shared: &Shared, health: &HealthReporter) -> anyhow::Result<Routes> {
-    let agents = AgentServiceServer::new(Agents::new(shared.clone()))
+fn routes(shared: &Shared, health: &HealthReporter, held_back: Counter) -> anyhow::Result<Routes> {
+    let agents = AgentServiceServer::new(Agents::new(shared.clone(), held_back))
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
     let operators = OperatorServiceServer::new(Operators::new(shared.clone()))

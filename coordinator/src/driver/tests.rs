@@ -411,10 +411,11 @@ fn a_new_session_gets_what_is_due() -> bool {
     let claim = rig.offered();
     rig.pass(Duration::from_secs(2));
     assert_eq!(rig.agents.take(), [], "nothing new is due");
-    rig.handle.session_started(Speaker { agent: AgentName::new("db-01").unwrap(), ..speaker() });
+    let _taken =
+        rig.handle.session_started(Speaker { agent: AgentName::new("db-01").unwrap(), ..speaker() }).now_or_never();
     rig.step();
     assert_eq!(rig.agents.take(), [], "another agent's session");
-    rig.handle.session_started(speaker());
+    let _taken = rig.handle.session_started(speaker()).now_or_never();
     rig.step();
     matches!(rig.agents.take().as_slice(), [Effect::Offer { claim: again, .. }] if *again == claim)
 }

@@ -80,7 +80,7 @@ pub(super) async fn settle(session: &mut Session, fingerprint: &str, hello: &Hel
         tracing::warn!(agent = %session.speaker.agent, %error, "could not keep what is known of an agent");
     }
     held::answer(session, &hello.held).await;
-    session.shared.driver.session_started(session.speaker.clone());
+    session.shared.driver.session_started(session.speaker.clone()).await;
 }
 
 /// Two hundred agents without work a second leave room for those with work, which are in a hurry and do not wait for this.

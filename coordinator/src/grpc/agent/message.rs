@@ -25,6 +25,7 @@ use holdfast_proto::v1::connect_response::Message;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
+use super::pace::STRANGE;
 use super::session::{End, Session};
 use crate::driver::{self, Asked, Told};
 use crate::grpc::view::enums::denial_words;
@@ -133,6 +134,7 @@ impl Drop for Beat {
 /// Each claim by itself. One that is not this agent's gets the answer of one that does not exist.
 async fn renew(session: &mut Session, claim: Claim, wire: v1::Claim, beat: &Arc<Beat>) -> Result<(), End> {
     let Some(target) = session.shared.driver.target_of(claim.deployment).await else {
+        session.surcharge += STRANGE;
         beat.note(wire, None);
         return Ok(());
     };
@@ -197,6 +199,7 @@ async fn permit_answer(session: &mut Session, request: v1::PermitRequest) -> Res
     let step: StepName = parsed("permit_request.step", &request.step)?;
     let plan = plan_digest(request.plan_digest)?;
     let Some(target) = session.shared.driver.target_of(claim.deployment).await else {
+        session.surcharge += STRANGE;
         say_permit(&Way::of(session), claim, &step, Some(PermitDenial::NotYours));
         return Ok(Next::GoOn);
     };
@@ -243,6 +246,7 @@ async fn report_answer(session: &mut Session, report: v1::Report) -> Result<Next
     bounded("report.detail", detail_of(&report), session)?;
     let sequence = report.sequence;
     let Some(target) = session.shared.driver.target_of(claim.deployment).await else {
+        session.surcharge += STRANGE;
         orphan(session, claim, report).await?;
         return Ok(Next::GoOn);
     };

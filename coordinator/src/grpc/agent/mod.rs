@@ -9,12 +9,16 @@ mod held;
 mod hello;
 mod message;
 mod own;
+mod pace;
 mod session;
 mod upload;
+
+use std::sync::Arc;
 
 use holdfast_net::peer::Peer;
 use holdfast_proto::v1;
 use holdfast_proto::v1::agent_service_server::AgentService;
+use prometheus_client::metrics::counter::Counter;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
@@ -23,17 +27,21 @@ use super::shared::Shared;
 use crate::auth::{CertifiedAgent, caller};
 use crate::sessions::{Answers, Outgoing};
 
+pub use pace::Bounds as PaceBounds;
+
 /// The service.
 #[derive(Clone)]
 pub struct Agents {
     shared: Shared,
+    paces: Arc<pace::Paces>,
 }
 
 impl Agents {
-    /// Over what every handler works with.
+    /// Over what every handler works with. `held_back` counts how often an agent that said more than it may was not read on.
     #[must_use]
-    pub fn new(shared: Shared) -> Self {
-        Self { shared }
+    pub fn new(shared: Shared, held_back: Counter) -> Self {
+        let paces = pace::Paces::new(shared.limits.pace, held_back);
+        Self { shared, paces }
     }
 }
 
@@ -52,6 +60,7 @@ impl AgentService for Agents {
         let (outgoing, answers) = Outgoing::new();
         let connection = session::Connection {
             shared: self.shared.clone(),
+            meter: self.paces.of(&name, pace::Stream::Words),
             agent: name,
             fingerprint: fingerprint.unwrap_or_default(),
             incoming: request.into_inner(),
@@ -68,7 +77,8 @@ impl AgentService for Agents {
     ) -> Result<Response<Self::UploadLogStream>, Status> {
         let CertifiedAgent(name) = caller(&request)?;
         let (answers, stream) = mpsc::channel(4);
-        let upload = upload::Upload::new(self.shared.clone(), name);
+        let meter = self.paces.of(&name, pace::Stream::Outputs);
+        let upload = upload::Upload::new(self.shared.clone(), name, meter);
         tokio::spawn(upload.run(request.into_inner(), answers));
         Ok(Response::new(ReceiverStream::new(stream)))
     }

@@ -13,6 +13,7 @@ use tonic::{Status, Streaming};
 
 use super::hello::{self, Greeted};
 use super::message;
+use super::pace::{self, Meter};
 use crate::driver;
 use crate::grpc::shared::Shared;
 use crate::sessions::Outgoing;
@@ -29,6 +30,7 @@ const UNANSWERED: usize = 256;
 /// A stream that has not said its Hello.
 pub(super) struct Connection {
     pub(super) shared: Shared,
+    pub(super) meter: Meter,
     pub(super) agent: AgentName,
     pub(super) fingerprint: String,
     pub(super) incoming: Streaming<v1::ConnectRequest>,
@@ -65,6 +67,8 @@ pub(super) struct Session {
     pub(super) signs: message::Signs,
     /// What the agent said and the driver was not given yet.
     pub(super) gathered: Vec<driver::Message>,
+    /// What the last message costs beside what it looked like.
+    pub(super) surcharge: u64,
     /// Bounds the messages that wait for the driver.
     pub(super) room: Arc<Semaphore>,
 }
@@ -96,7 +100,7 @@ impl Connection {
     }
 
     async fn serve(self, hello: holdfast_proto::convert::Hello) {
-        let Connection { shared, agent, fingerprint, mut incoming, outgoing } = self;
+        let Connection { shared, mut meter, agent, fingerprint, mut incoming, outgoing } = self;
         let Greeted { session, speaker } = match hello::greet(&shared, &agent, &fingerprint, &outgoing, &hello) {
             Ok(greeted) => greeted,
             Err(end) => {
@@ -112,10 +116,11 @@ impl Connection {
             outgoing,
             signs: message::Signs::default(),
             gathered: Vec::new(),
+            surcharge: 0,
             room: Arc::new(Semaphore::new(UNANSWERED)),
         };
         hello::settle(&mut session, &fingerprint, &hello).await;
-        let end = session.listen(&mut incoming).await;
+        let end = session.listen(&mut incoming, &mut meter).await;
         // What was said before the end counts.
         if let Some(end) = end.or(session.send().err()) {
             tracing::info!(%agent, session = %session.id, code = %end.code, detail = %end.detail, "a session ends");
@@ -138,7 +143,7 @@ impl Session {
     }
 
     /// Until either side ends it. What is answered is why, where the agent is to be told.
-    async fn listen(&mut self, incoming: &mut Streaming<v1::ConnectRequest>) -> Option<End> {
+    async fn listen(&mut self, incoming: &mut Streaming<v1::ConnectRequest>, meter: &mut Meter) -> Option<End> {
         let stop = self.shared.stop.clone();
         let outgoing = self.outgoing.clone();
         loop {
@@ -157,14 +162,27 @@ impl Session {
                     }
                 }
             };
-            match message {
-                Ok(Some(message)) => match message::take(self, message).await {
-                    Ok(message::Next::GoOn) => {}
-                    Ok(message::Next::Detach) => return None,
-                    Err(end) => return Some(end),
-                },
+            let wait = match message {
+                Ok(Some(message)) => {
+                    let cost = pace::cost(&message);
+                    match message::take(self, message).await {
+                        Ok(message::Next::GoOn) => meter.take(cost + std::mem::take(&mut self.surcharge)),
+                        Ok(message::Next::Detach) => return None,
+                        Err(end) => return Some(end),
+                    }
+                }
                 Ok(None) => return None,
                 Err(status) => return lost_or_unreadable(&status),
+            };
+            if let Some(wait) = wait {
+                if let Err(end) = self.send() {
+                    return Some(end);
+                }
+                tokio::select! {
+                    () = stop.cancelled() => return Some(stopping()),
+                    () = outgoing.over() => return None,
+                    () = tokio::time::sleep(wait) => {}
+                }
             }
         }
     }
