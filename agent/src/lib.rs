@@ -16,6 +16,7 @@
 //! | [`checks`] | health checks: looks over HTTP and TCP, and by commands |
 //! | [`archive`] | release archives, read with distrust |
 //! | [`logs`] | sends what steps print |
+//! | [`bulk`] | a thread of its own for what moves many bytes |
 //! | [`health`], [`metrics`] | what it tells of itself |
 //! | [`places`] | where everything lies below the state folder |
 //! | [`internal`] | the hidden subcommands |
@@ -28,6 +29,7 @@ pub mod adapters;
 pub mod archive;
 pub mod boottime;
 pub mod bugs;
+pub mod bulk;
 pub mod checks;
 pub mod cli;
 pub mod config;

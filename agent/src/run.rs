@@ -1,7 +1,7 @@
 //! The agent as a service: journal, driver, session and hands put together.
 
 use std::path::Path;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_agent_core::work::Boot;
@@ -17,8 +17,9 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::boottime::BootTime;
+use crate::bulk::Bulk;
 use crate::config::Config;
-use crate::driver::{Clock, Driver, Event, Hands};
+use crate::driver::{self, Clock, Driver, Event, Hands};
 use crate::fetch::Fetcher;
 use crate::hands::Workshop;
 use crate::health;
@@ -69,11 +70,18 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Error> {
     let _ops = health::serve(&config, health.clone(), Arc::clone(&metrics)).await?;
     let Some(journal) = open(&config, &room, &stop).await? else { return Ok(()) };
     health::register(&health, &config, &pulse, &metrics, &stop)?;
-    let (events, inbox) = mpsc::channel();
-    let logs =
-        Uploader::start(&config.coordinator.address, &tls, &config.state_dir, stop.clone(), Arc::clone(&metrics))?;
+    let (events, inbox) = driver::channel();
+    let bulk = Bulk::start()?;
+    let logs = Uploader::start(
+        &config.coordinator.address,
+        &tls,
+        &config.state_dir,
+        stop.clone(),
+        Arc::clone(&metrics),
+        &bulk.handle(),
+    )?;
     let places = Places::below(&config.state_dir);
-    let fetcher = Fetcher::new(&config, &tls, places.clone());
+    let fetcher = Fetcher::new(&config, &tls, places.clone(), bulk.handle());
     let workshop = Workshop::new(places, events.clone(), logs, fetcher, Arc::clone(&room), policy::Host::of(&config))?;
     let driver = Driver::new(journal, workshop, Clocks, config.clone())?.measured(metrics, pulse).on(room);
     keep(&config, &tls, driver, events, inbox, &stop).await
@@ -94,11 +102,11 @@ pub fn tls(config: &Config) -> Result<ClientTls, Error> {
 pub async fn run_with<H: Hands + Send + 'static>(
     config: Config,
     tls: &ClientTls,
-    hands: impl FnOnce(mpsc::Sender<Event>) -> std::io::Result<H>,
+    hands: impl FnOnce(driver::Sender) -> std::io::Result<H>,
     stop: CancellationToken,
 ) -> Result<(), Error> {
     let journal = Journal::open(&config.state_dir, IncarnationId(Uuid::new_v4()))?;
-    let (events, inbox) = mpsc::channel();
+    let (events, inbox) = driver::channel();
     let driver = Driver::new(journal, hands(events.clone())?, Clocks, config.clone())?;
     keep(&config, tls, driver, events, inbox, &stop).await
 }
@@ -107,8 +115,8 @@ async fn keep<H: Hands + Send + 'static>(
     config: &Config,
     tls: &ClientTls,
     driver: Driver<H, Clocks>,
-    events: mpsc::Sender<Event>,
-    inbox: mpsc::Receiver<Event>,
+    events: driver::Sender,
+    inbox: driver::Inbox,
     stop: &CancellationToken,
 ) -> Result<(), Error> {
     let thread = std::thread::Builder::new().name("driver".to_owned()).spawn(move || {
@@ -164,7 +172,7 @@ impl Clock for Clocks {
 }
 
 /// The session's way to the driver.
-struct DriverInbox(mpsc::Sender<Event>);
+struct DriverInbox(driver::Sender);
 
 impl Owner for DriverInbox {
     async fn hello(&mut self) -> Option<Hello> {
@@ -178,7 +186,7 @@ impl Owner for DriverInbox {
     }
 
     async fn message(&mut self, session: SessionId, message: FromCoordinator) {
-        let _stopped = self.0.send(Event::Message(session, message));
+        let _stopped = self.0.send_with_room(Event::Message(session, message)).await;
     }
 
     async fn down(&mut self) -> Hurry {

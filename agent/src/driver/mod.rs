@@ -12,12 +12,13 @@
 mod batch;
 mod goes_on;
 mod hello;
+mod inbox;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use holdfast_agent_core::decide::Refused;
@@ -44,6 +45,8 @@ use crate::policy::Host;
 use crate::room::{HostRoom, Verdict};
 use crate::session::{FromCoordinator, Hurry, Inquiry, Welcome};
 use batch::Batch;
+
+pub use inbox::{Inbox, Sender, Stopped, channel};
 
 /// What the driver's thread is told.
 #[derive(Debug)]
@@ -149,6 +152,12 @@ struct Live {
     leased: BTreeSet<AttemptId>,
 }
 
+/// Looks that are under way at most: each is a thread, and mostly a process.
+const LOOKS: usize = 64;
+
+/// Unanswered heartbeats that are remembered. An answer to an older one renews nothing.
+const UNANSWERED: usize = 1024;
+
 /// Events that one commit of the journal covers at most.
 const BATCH: usize = 256;
 
@@ -168,6 +177,8 @@ pub struct Driver<H, C> {
     token: String,
     position: Option<Position>,
     session: Option<Live>,
+    /// Looks at resources and raises of fences that are under way.
+    looking: usize,
     room: Arc<HostRoom>,
     verdict: Verdict,
     /// What was decided and is not durable, for lack of room. Nothing of it was said or done.
@@ -192,6 +203,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             token,
             position,
             session: None,
+            looking: 0,
             room: Arc::new(HostRoom::endless()),
             verdict: Verdict { takes_offers: true, can_begin: true },
             owed: Batch::default(),
@@ -238,20 +250,17 @@ impl<H: Hands, C: Clock> Driver<H, C> {
     }
 
     /// Runs until told to stop.
-    pub fn run(mut self, events: &Receiver<Event>) {
+    pub fn run(mut self, inbox: &Inbox) {
         loop {
             self.pulse.rests();
-            let waited = match self.patience() {
-                Some(span) => events.recv_timeout(span),
-                None => events.recv().map_err(RecvTimeoutError::from),
-            };
-            let first = match waited {
+            let first = match inbox.next(self.patience()) {
                 Ok(event) => Some(event),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return,
             };
             self.pulse.works();
-            let batch = first.into_iter().chain(events.try_iter()).take(BATCH).collect::<Vec<_>>();
+            self.metrics.waits(inbox.waiting());
+            let batch = first.into_iter().chain(inbox.rest()).take(BATCH).collect::<Vec<_>>();
             let stop = batch.iter().any(|event| matches!(event, Event::Stop));
             self.step(batch);
             if stop {
@@ -509,7 +518,10 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             HandEvent::Tombstoned(attempt, step) => (attempt, Input::Tombstoned { step }),
             HandEvent::FoundNotStarted(attempt) => (attempt, Input::FoundNotStarted),
             HandEvent::FoundRunning(attempt) => (attempt, Input::FoundRunning),
-            HandEvent::Inquired(id, finding) => return batch.findings.push((id, finding)),
+            HandEvent::Inquired(id, finding) => {
+                self.looking = self.looking.saturating_sub(1);
+                return batch.findings.push((id, finding));
+            }
         };
         self.decide(self.claimed_by(folder), input, batch);
     }

@@ -12,7 +12,7 @@ mod look;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_agent_core::decide::Refused;
@@ -32,7 +32,7 @@ use crate::boottime::BootTime;
 use crate::bugs::{self, Bug};
 use crate::checks;
 use crate::crash::{self, CrashPoint};
-use crate::driver::{Event, HandEvent, Hands, Told};
+use crate::driver::{Event, HandEvent, Hands, Sender, Told};
 use crate::fetch::Fetcher;
 use crate::logs::{Output, Uploader};
 use crate::places::{Places, StepFolder};
@@ -70,7 +70,7 @@ pub struct Workshop {
 struct Bench {
     places: Places,
     supervisor: Supervisor,
-    events: mpsc::Sender<Event>,
+    events: Sender,
     logs: Uploader,
     fetcher: Fetcher,
     room: Arc<HostRoom>,
@@ -88,7 +88,7 @@ impl Workshop {
     /// In that state folder, which the journal has locked.
     pub fn new(
         places: Places,
-        events: mpsc::Sender<Event>,
+        events: Sender,
         logs: Uploader,
         fetcher: Fetcher,
         room: Arc<HostRoom>,
