@@ -30,7 +30,7 @@ use prometheus_client::registry::Registry;
 
 use crate::auth::methods::{Answers, METHODS};
 use crate::driver::Handle;
-use crate::sessions::Directory;
+use crate::sessions::{Directory, Unfit};
 use facts::Fact;
 use standing::Standing;
 
@@ -62,6 +62,8 @@ const CANCEL_ENDS: &str = "holdfast_cancel_outcomes_total";
 const DECIDED: &str = "holdfast_decisions_total";
 const EVENTS: &str = "holdfast_events_total";
 const AGENTS: &str = "holdfast_agents";
+const PASSED_OVER: &str = "holdfast_agents_passed_over_total";
+const WITHOUT_AGENT: &str = "holdfast_deployments_without_agent";
 const HELD_BACK: &str = "holdfast_agents_held_back_total";
 const SUSPECTED: &str = "holdfast_mass_loss_suspected";
 const COMMIT: &str = "holdfast_store_commit_seconds";
@@ -118,6 +120,19 @@ const OWN: &[Row] = &[
     Row::new(AGENTS, Kind::Gauge, In::Number, "Agents that were ever heard, by whether they have a session now")
         .by(&[("contact", CONTACTS)]),
     Row::new(
+        WITHOUT_AGENT,
+        Kind::Gauge,
+        In::Number,
+        "Deployments that wait because no agent that their target selects can take them",
+    ),
+    Row::new(
+        PASSED_OVER,
+        Kind::Counter,
+        In::Number,
+        "Times that an agent could not take what looked for one, by what differs: its version of the protocol, the targets that its host allows, its adapters",
+    )
+    .by(&[("why", Unfit::WORDS)]),
+    Row::new(
         HELD_BACK,
         Kind::Counter,
         In::Number,
@@ -172,6 +187,8 @@ pub struct Metrics {
     decided: Family<By, Counter>,
     events: Family<By, Counter>,
     agents: Family<By, Gauge>,
+    without_agent: Gauge,
+    passed_over: Family<By, Counter>,
     held_back: Counter,
     suspected: Gauge,
     commit: Histogram,
@@ -232,6 +249,8 @@ impl Metrics {
             agents: Family::default(),
             commit: latencies(),
             batch: Histogram::new([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]),
+            without_agent: Gauge::default(),
+            passed_over: Family::default(),
             held_back: Counter::default(),
             suspected: Gauge::default(),
             waiting: Gauge::default(),
@@ -256,6 +275,7 @@ impl Metrics {
             (&self.cancel_ends, "outcome", CANCEL_OUTCOMES),
             (&self.decided, "kind", DECISIONS),
             (&self.events, "event", facts::EVENTS),
+            (&self.passed_over, "why", Unfit::WORDS),
         ] {
             for value in values {
                 drop(family.get_or_create(&[(label, *value)]));
@@ -297,6 +317,8 @@ impl Metrics {
         table::register(registry, OWN, DECIDED, self.decided.clone());
         table::register(registry, OWN, EVENTS, self.events.clone());
         table::register(registry, OWN, AGENTS, self.agents.clone());
+        table::register(registry, OWN, WITHOUT_AGENT, self.without_agent.clone());
+        table::register(registry, OWN, PASSED_OVER, self.passed_over.clone());
         table::register(registry, OWN, HELD_BACK, self.held_back.clone());
         table::register(registry, OWN, SUSPECTED, self.suspected.clone());
         table::register(registry, OWN, COMMIT, self.commit.clone());
@@ -341,6 +363,7 @@ impl Metrics {
         self.targets_reserved.set(stands.reserved);
         self.on_hold.set(stands.on_hold);
         self.oldest.set(stands.oldest.as_secs_f64());
+        self.without_agent.set(stands.without_agent);
         for (state, count) in OPEN.iter().zip(stands.open) {
             self.open.get_or_create(&[("state", state)]).set(count);
         }
@@ -348,6 +371,10 @@ impl Metrics {
         let connected = agents.iter().filter(|agent| agent.connected).count();
         for (contact, count) in CONTACTS.iter().zip([connected, agents.len() - connected]) {
             self.agents.get_or_create(&[("contact", contact)]).set(number(count));
+        }
+        for (why, count) in Unfit::WORDS.iter().zip(sources.directory.passed_over()) {
+            let counter = self.passed_over.get_or_create(&[("why", *why)]);
+            counter.inc_by(count.saturating_sub(counter.get()));
         }
         self.suspected.set(i64::from(sources.directory.suspicion().is_some()));
         self.waiting.set(number(sources.driver.waiting()));

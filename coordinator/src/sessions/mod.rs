@@ -13,6 +13,7 @@ mod profile;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -30,7 +31,7 @@ use mass_loss::MassLoss;
 pub use mass_loss::{Bounds, Change, Suspicion};
 pub use outgoing::{Answers, Outgoing, QUEUE};
 pub(crate) use pattern::fits;
-pub use profile::Profile;
+pub use profile::{Profile, Unfit};
 
 /// Inquiries that a session remembers to have been asked.
 const MAX_ASKED: usize = 1024;
@@ -41,6 +42,8 @@ pub struct Directory {
     agents: Mutex<BTreeMap<AgentName, Known>>,
     /// Locked after the agents, where both are.
     mass_loss: Mutex<MassLoss>,
+    /// How often an agent could not take what looked for one, by [`Unfit::WORDS`].
+    passed_over: [AtomicU64; Unfit::WORDS.len()],
     since: Instant,
 }
 
@@ -58,6 +61,8 @@ struct Known {
     spoke: bool,
     last_heard: Wall,
     live: Option<Live>,
+    /// The versions of the protocol that its last Hello named, where none of them is ours.
+    speaks: Option<Vec<u32>>,
 }
 
 #[derive(Debug)]
@@ -88,12 +93,17 @@ impl Directory {
     /// Of nobody yet.
     #[must_use]
     pub fn new(bounds: Bounds) -> Self {
-        Self { agents: Mutex::default(), mass_loss: Mutex::new(MassLoss::new(bounds)), since: Instant::now() }
+        Self {
+            agents: Mutex::default(),
+            mass_loss: Mutex::new(MassLoss::new(bounds)),
+            passed_over: Default::default(),
+            since: Instant::now(),
+        }
     }
 
     /// Puts an agent in that the store knows from earlier runs. It has no contact until it speaks.
     pub fn remember(&self, name: AgentName, profile: Profile, last_heard: Wall) {
-        self.lock().entry(name).or_insert(Known { profile, spoke: false, last_heard, live: None });
+        self.lock().entry(name).or_insert(Known { profile, spoke: false, last_heard, live: None, speaks: None });
     }
 
     /// Begins a session. `welcome` is its first message; an older session of the agent is told that it was replaced.
@@ -109,7 +119,7 @@ impl Directory {
         outgoing.send(v1::connect_response::Message::Welcome(welcome));
         let (asked, looks) = (BTreeMap::new(), BTreeMap::new());
         let live = Live { session, outgoing: outgoing.clone(), stands: false, asked, looks };
-        let known = Known { profile, spoke: true, last_heard: now, live: Some(live) };
+        let known = Known { profile, spoke: true, last_heard: now, live: Some(live), speaks: None };
         let mut agents = self.lock();
         let older = agents.insert(name.clone(), known).and_then(|known| known.live);
         if older.is_none() {
@@ -120,6 +130,25 @@ impl Directory {
             tracing::info!(agent = %name, "a newer session of the agent takes over");
             older.outgoing.bye(Code::SessionReplaced, Code::SessionReplaced.title());
         }
+    }
+
+    /// An agent came and speaks none of our versions. It has no session, and is shown with why. Says whether that is news.
+    pub fn speaks_otherwise(&self, name: &AgentName, profile: Profile, versions: Vec<u32>, now: Wall) -> bool {
+        let mut agents = self.lock();
+        let fresh = Known { profile, spoke: false, last_heard: now, live: None, speaks: None };
+        let known = agents.entry(name.clone()).or_insert(fresh);
+        // Another process with its certificate says nothing of the one in contact.
+        if known.live.is_some() || known.speaks.as_ref() == Some(&versions) {
+            return false;
+        }
+        known.speaks = Some(versions);
+        true
+    }
+
+    /// How often an agent could not take what looked for one, by [`Unfit::WORDS`].
+    #[must_use]
+    pub fn passed_over(&self) -> [u64; Unfit::WORDS.len()] {
+        self.passed_over.each_ref().map(|count| count.load(Ordering::Relaxed))
     }
 
     /// The driver knows of the agent's session.
@@ -248,7 +277,7 @@ impl Directory {
             .map(|(name, known)| Candidate {
                 agent: name.clone(),
                 incarnation: known.live.as_ref().map(|_| known.profile.incarnation),
-                unfit: known.unfit(target, needs),
+                unfit: self.told(known, target, needs),
             })
             .collect()
     }
@@ -297,6 +326,18 @@ impl Directory {
         live.outgoing.send(message);
     }
 
+    /// In words, and counted where contact would not help.
+    fn told(&self, known: &Known, target: &TargetSpec, needs: &BTreeSet<Adapter>) -> Option<String> {
+        match known.unfit(target, needs) {
+            Ok(()) => None,
+            Err(Lacks::Contact(why)) => Some(why.to_owned()),
+            Err(Lacks::Fitness(why)) => {
+                self.passed_over[why.place()].fetch_add(1, Ordering::Relaxed);
+                Some(why.to_string())
+            }
+        }
+    }
+
     fn losses(&self) -> MutexGuard<'_, MassLoss> {
         self.mass_loss.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -307,12 +348,19 @@ impl Directory {
     }
 }
 
+/// What keeps an agent from work.
+enum Lacks {
+    Contact(&'static str),
+    Fitness(Unfit),
+}
+
 impl Known {
-    fn unfit(&self, target: &TargetSpec, needs: &BTreeSet<Adapter>) -> Option<String> {
-        match &self.live {
-            Some(_) => self.profile.unfit(target, needs),
-            None if self.spoke => Some("no contact: its session is over".to_owned()),
-            None => Some("no contact since the coordinator started".to_owned()),
+    fn unfit(&self, target: &TargetSpec, needs: &BTreeSet<Adapter>) -> Result<(), Lacks> {
+        match (&self.live, &self.speaks) {
+            (Some(_), _) => self.profile.unfit(target, needs).map_or(Ok(()), |why| Err(Lacks::Fitness(why))),
+            (None, Some(versions)) => Err(Lacks::Fitness(Unfit::Protocol(versions.clone()))),
+            (None, None) if self.spoke => Err(Lacks::Contact("no contact: its session is over")),
+            (None, None) => Err(Lacks::Contact("no contact since the coordinator started")),
         }
     }
 }

@@ -7,7 +7,7 @@ use futures_util::FutureExt as _;
 use holdfast_common::code::Code;
 use holdfast_common::id::{AgentName, SessionId};
 use holdfast_coordinator_core::input::Speaker;
-use holdfast_proto::v1;
+use holdfast_proto::{PROTOCOL_VERSION, v1};
 use tokio::sync::Semaphore;
 use tonic::{Status, Streaming};
 
@@ -16,7 +16,7 @@ use super::message;
 use super::pace::{self, Meter};
 use crate::driver;
 use crate::grpc::shared::Shared;
-use crate::sessions::Outgoing;
+use crate::sessions::{Outgoing, Profile};
 
 /// Longest wait for the first message.
 const HELLO_WITHIN: Duration = Duration::from_secs(10);
@@ -95,7 +95,24 @@ impl Connection {
             Err(_) => Err(End::new(Code::InvalidMessage, format!("no Hello within {} s", HELLO_WITHIN.as_secs()))),
             Ok(Err(status)) => Err(unreadable(&status)),
             Ok(Ok(None)) => Ok(None),
-            Ok(Ok(Some(first))) => hello::read(first).map(Some),
+            Ok(Ok(Some(first))) => {
+                self.note_other_protocol(&first);
+                hello::read(first).map(Some)
+            }
+        }
+    }
+
+    /// An agent that this version can't speak with is shown, with why, to those who wait for it.
+    fn note_other_protocol(&self, first: &v1::ConnectRequest) {
+        const MOST: usize = 16;
+        let Some(v1::connect_request::Message::Hello(hello)) = &first.message else { return };
+        if hello.protocol_versions.contains(&PROTOCOL_VERSION) {
+            return;
+        }
+        let versions = hello.protocol_versions.iter().copied().take(MOST).collect();
+        let Shared { directory, driver, .. } = &self.shared;
+        if directory.speaks_otherwise(&self.agent, Profile::of_stranger(hello), versions, self.shared.now()) {
+            driver.agents_changed();
         }
     }
 
