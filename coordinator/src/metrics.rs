@@ -30,6 +30,7 @@ use prometheus_client::registry::Registry;
 
 use crate::auth::methods::{Answers, METHODS};
 use crate::driver::Handle;
+use crate::grpc::Measures;
 use crate::sessions::{Directory, Unfit};
 use facts::Fact;
 use standing::Standing;
@@ -64,6 +65,7 @@ const EVENTS: &str = "holdfast_events_total";
 const AGENTS: &str = "holdfast_agents";
 const PASSED_OVER: &str = "holdfast_agents_passed_over_total";
 const WITHOUT_AGENT: &str = "holdfast_deployments_without_agent";
+const LATENESS: &str = "holdfast_agent_heartbeat_lateness_seconds";
 const HELD_BACK: &str = "holdfast_agents_held_back_total";
 const SUSPECTED: &str = "holdfast_mass_loss_suspected";
 const COMMIT: &str = "holdfast_store_commit_seconds";
@@ -133,6 +135,12 @@ const OWN: &[Row] = &[
     )
     .by(&[("why", Unfit::WORDS)]),
     Row::new(
+        LATENESS,
+        Kind::Histogram,
+        In::Seconds,
+        "How late a heartbeat came, against the one before it and the interval that agents are told",
+    ),
+    Row::new(
         HELD_BACK,
         Kind::Counter,
         In::Number,
@@ -189,6 +197,7 @@ pub struct Metrics {
     agents: Family<By, Gauge>,
     without_agent: Gauge,
     passed_over: Family<By, Counter>,
+    lateness: Histogram,
     held_back: Counter,
     suspected: Gauge,
     commit: Histogram,
@@ -251,6 +260,7 @@ impl Metrics {
             batch: Histogram::new([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]),
             without_agent: Gauge::default(),
             passed_over: Family::default(),
+            lateness: Histogram::new([0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0]),
             held_back: Counter::default(),
             suspected: Gauge::default(),
             waiting: Gauge::default(),
@@ -319,6 +329,7 @@ impl Metrics {
         table::register(registry, OWN, AGENTS, self.agents.clone());
         table::register(registry, OWN, WITHOUT_AGENT, self.without_agent.clone());
         table::register(registry, OWN, PASSED_OVER, self.passed_over.clone());
+        table::register(registry, OWN, LATENESS, self.lateness.clone());
         table::register(registry, OWN, HELD_BACK, self.held_back.clone());
         table::register(registry, OWN, SUSPECTED, self.suspected.clone());
         table::register(registry, OWN, COMMIT, self.commit.clone());
@@ -343,10 +354,10 @@ impl Metrics {
         let _only_once = self.sources.set(Sources { directory, driver, clock });
     }
 
-    /// Counts how often an agent that said more than it may was not read on.
+    /// What is measured of how agents speak.
     #[must_use]
-    pub fn held_back(&self) -> Counter {
-        self.held_back.clone()
+    pub fn measures(&self) -> Measures {
+        Measures { held_back: self.held_back.clone(), lateness: self.lateness.clone() }
     }
 
     /// The text of `/metrics`.
@@ -373,8 +384,7 @@ impl Metrics {
             self.agents.get_or_create(&[("contact", contact)]).set(number(count));
         }
         for (why, count) in Unfit::WORDS.iter().zip(sources.directory.passed_over()) {
-            let counter = self.passed_over.get_or_create(&[("why", *why)]);
-            counter.inc_by(count.saturating_sub(counter.get()));
+            self.passed_over.get_or_create(&[("why", *why)]).inner().store(count, std::sync::atomic::Ordering::Relaxed);
         }
         self.suspected.set(i64::from(sources.directory.suspicion().is_some()));
         self.waiting.set(number(sources.driver.waiting()));

@@ -31,7 +31,6 @@ use holdfast_net::tls::ServerTls;
 use holdfast_proto::v1::agent_service_server::AgentServiceServer;
 use holdfast_proto::v1::operator_service_server::OperatorServiceServer;
 use holdfast_proto::{FILE_DESCRIPTOR_SET, MAX_MESSAGE_BYTES};
-use prometheus_client::metrics::counter::Counter;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tokio::sync::watch;
@@ -46,7 +45,7 @@ use crate::auth::{Guard, Refusals};
 use crate::config::Config;
 use crate::driver::thread::{self, SystemClock};
 use crate::driver::{self, Clock, Driver, Moment, Settings};
-use crate::grpc::{Agents, Limits, Measured, Operators, Shared};
+use crate::grpc::{Agents, Limits, Measured, Measures, Operators, Shared};
 use crate::health::{self, Stage};
 use crate::logs::{self, Logs};
 use crate::metrics::Metrics;
@@ -115,7 +114,7 @@ pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Resul
     let limits = wire::Limits::default();
     let tokens = Arc::new(StoredTokens::new(shared.reader.clone()));
     let gate = Guard::new(
-        routes(&shared, &reporter, metrics.held_back())?,
+        routes(&shared, &reporter, metrics.measures())?,
         tokens,
         Arc::new(shared.driver.clone()),
         shared.clock,
@@ -316,8 +315,8 @@ fn remembered(row: &store::AgentRow) -> Profile {
     }
 }
 
-fn routes(shared: &Shared, health: &HealthReporter, held_back: Counter) -> anyhow::Result<Routes> {
-    let agents = AgentServiceServer::new(Agents::new(shared.clone(), held_back))
+fn routes(shared: &Shared, health: &HealthReporter, measures: Measures) -> anyhow::Result<Routes> {
+    let agents = AgentServiceServer::new(Agents::new(shared.clone(), measures))
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
     let operators = OperatorServiceServer::new(Operators::new(shared.clone()))

@@ -8,7 +8,7 @@ pub mod shared;
 pub mod status;
 pub mod view;
 
-pub use agent::{Agents, PaceBounds};
+pub use agent::{Agents, Measures, PaceBounds};
 pub use measure::Measured;
 pub use operator::Operators;
 pub use shared::{Limits, Shared};

@@ -61,6 +61,17 @@ impl Outgoing {
         }
     }
 
+    /// Whether so much waits for the agent that nothing more of it is to be read.
+    #[must_use]
+    pub fn is_crowded(&self) -> bool {
+        self.sender.capacity() < QUEUE / 2
+    }
+
+    /// Returns once it has read half of what may wait, or is gone.
+    pub async fn until_read(&self) {
+        drop(self.sender.reserve_many(QUEUE / 2).await);
+    }
+
     /// Says goodbye and ends the session.
     pub fn bye(&self, code: Code, detail: &str) {
         self.send(v1::connect_response::Message::Bye(v1::Bye { code: code.to_string(), detail: detail.to_owned() }));

@@ -18,7 +18,6 @@ use std::sync::Arc;
 use holdfast_net::peer::Peer;
 use holdfast_proto::v1;
 use holdfast_proto::v1::agent_service_server::AgentService;
-use prometheus_client::metrics::counter::Counter;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
@@ -27,7 +26,7 @@ use super::shared::Shared;
 use crate::auth::{CertifiedAgent, caller};
 use crate::sessions::{Answers, Outgoing};
 
-pub use pace::Bounds as PaceBounds;
+pub use pace::{Bounds as PaceBounds, Measures};
 
 /// The service.
 #[derive(Clone)]
@@ -37,10 +36,10 @@ pub struct Agents {
 }
 
 impl Agents {
-    /// Over what every handler works with. `held_back` counts how often an agent that said more than it may was not read on.
+    /// Over what every handler works with. What is seen of how agents speak goes into `measures`.
     #[must_use]
-    pub fn new(shared: Shared, held_back: Counter) -> Self {
-        let paces = pace::Paces::new(shared.limits.pace, held_back);
+    pub fn new(shared: Shared, measures: Measures) -> Self {
+        let paces = pace::Paces::new(shared.limits.pace, measures);
         Self { shared, paces }
     }
 }

@@ -15,6 +15,7 @@ use holdfast_common::id::AgentName;
 use holdfast_proto::v1::ConnectRequest;
 use holdfast_proto::v1::connect_request::Message;
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::histogram::Histogram;
 use prost::Message as _;
 
 /// Bytes of a message that cost as much as a message.
@@ -102,19 +103,27 @@ pub(super) enum Stream {
     Outputs,
 }
 
+/// What is measured of how agents speak.
+#[derive(Clone, Debug)]
+pub struct Measures {
+    /// How often an agent was not read on at once.
+    pub held_back: Counter,
+    /// How late heartbeats came, in seconds.
+    pub lateness: Histogram,
+}
+
 /// The budgets of all agents. As many as there are names with a certificate.
 #[derive(Debug)]
 pub(super) struct Paces {
     bounds: Bounds,
     since: Instant,
-    held_back: Counter,
+    measures: Measures,
     agents: Mutex<BTreeMap<AgentName, Arc<Budget>>>,
 }
 
 impl Paces {
-    /// `held_back` counts how often an agent was not read on at once.
-    pub(super) fn new(bounds: Bounds, held_back: Counter) -> Arc<Self> {
-        Arc::new(Self { bounds, since: Instant::now(), held_back, agents: Mutex::default() })
+    pub(super) fn new(bounds: Bounds, measures: Measures) -> Arc<Self> {
+        Arc::new(Self { bounds, since: Instant::now(), measures, agents: Mutex::default() })
     }
 
     /// The meter of one stream of an agent.
@@ -125,7 +134,7 @@ impl Paces {
         };
         let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
         let budget = Arc::clone(agents.entry(agent.clone()).or_insert_with(fresh));
-        Meter { paces: Arc::clone(self), agent: agent.clone(), budget, stream, told: false }
+        Meter { paces: Arc::clone(self), agent: agent.clone(), budget, stream, told: false, last_beat: None }
     }
 }
 
@@ -137,9 +146,19 @@ pub(super) struct Meter {
     budget: Arc<Budget>,
     stream: Stream,
     told: bool,
+    last_beat: Option<Instant>,
 }
 
 impl Meter {
+    /// A heartbeat has come, of an agent that was told to send one so often.
+    pub(super) fn beat(&mut self, interval: Duration) {
+        let now = Instant::now();
+        if let Some(last) = self.last_beat.replace(now) {
+            let late = now.duration_since(last).saturating_sub(interval);
+            self.paces.measures.lateness.observe(late.as_secs_f64());
+        }
+    }
+
     /// A message of that cost has come. Some span: for so long nothing more of this stream is to be read.
     #[must_use]
     pub(super) fn take(&mut self, cost: u64) -> Option<Duration> {
@@ -152,7 +171,7 @@ impl Meter {
         if wait.is_zero() {
             return None;
         }
-        self.paces.held_back.inc();
+        self.paces.measures.held_back.inc();
         if !std::mem::replace(&mut self.told, true) {
             let (agent, stream) = (&self.agent, self.stream);
             tracing::warn!(%agent, ?stream, "an agent says more than it may: from now on it is read as slowly as it may speak");
@@ -217,12 +236,13 @@ mod tests {
 
     #[test]
     fn the_budget_is_the_agents_and_outputs_have_their_own() {
-        let paces = Paces::new(Bounds { per_second: 1, burst: 2 }, Counter::default());
+        let measures = Measures { held_back: Counter::default(), lateness: Histogram::new([1.0]) };
+        let paces = Paces::new(Bounds { per_second: 1, burst: 2 }, measures);
         let [one, other] = ["web-01", "web-02"].map(|name| AgentName::new(name).unwrap());
         assert_eq!(paces.of(&one, Stream::Words).take(2), None);
         assert!(paces.of(&one, Stream::Words).take(1).is_some(), "a new session is no new budget");
         assert_eq!(paces.of(&one, Stream::Outputs).take(2), None);
         assert_eq!(paces.of(&other, Stream::Words).take(2), None);
-        assert_eq!(paces.held_back.get(), 1);
+        assert_eq!(paces.measures.held_back.get(), 1);
     }
 }

@@ -21,6 +21,9 @@ use crate::sessions::{Outgoing, Profile};
 /// Longest wait for the first message.
 const HELLO_WITHIN: Duration = Duration::from_secs(10);
 
+/// How long an agent may leave its answers unread while it says more.
+const UNREAD: Duration = Duration::from_secs(10);
+
 /// Messages of one agent that are given to the driver as one piece, at most.
 const TOGETHER: usize = 64;
 
@@ -182,6 +185,9 @@ impl Session {
             let wait = match message {
                 Ok(Some(message)) => {
                     let cost = pace::cost(&message);
+                    if matches!(message.message, Some(v1::connect_request::Message::Heartbeat(_))) {
+                        meter.beat(self.shared.limits.heartbeat_interval.into());
+                    }
                     match message::take(self, message).await {
                         Ok(message::Next::GoOn) => meter.take(cost + std::mem::take(&mut self.surcharge)),
                         Ok(message::Next::Detach) => return None,
@@ -191,18 +197,27 @@ impl Session {
                 Ok(None) => return None,
                 Err(status) => return lost_or_unreadable(&status),
             };
-            if let Some(wait) = wait {
+            if wait.is_some() || outgoing.is_crowded() {
                 if let Err(end) = self.send() {
                     return Some(end);
                 }
                 tokio::select! {
                     () = stop.cancelled() => return Some(stopping()),
                     () = outgoing.over() => return None,
-                    () = tokio::time::sleep(wait) => {}
+                    read = rest(wait.unwrap_or_default(), &outgoing) => if !read {
+                        tracing::warn!(agent = %self.speaker.agent, "an agent says more and reads nothing, its session is dropped");
+                        return None;
+                    },
                 }
             }
         }
     }
+}
+
+/// What is not read yet waits as well: whoever asks faster than it reads is read no faster. False where it reads nothing at all.
+async fn rest(wait: Duration, outgoing: &Outgoing) -> bool {
+    tokio::time::sleep(wait).await;
+    !outgoing.is_crowded() || tokio::time::timeout(UNREAD, outgoing.until_read()).await.is_ok()
 }
 
 fn stopping() -> End {
