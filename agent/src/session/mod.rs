@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use holdfast_common::id::SessionId;
 use holdfast_net::backoff::Backoff;
-use holdfast_net::channel::{self, Limits};
+use holdfast_net::channel::{self, Addresses, Limits};
 use holdfast_net::tls::ClientTls;
 use holdfast_proto::v1::agent_service_client::AgentServiceClient;
 use holdfast_proto::v1::{ConnectRequest, ConnectResponse, Hello, connect_request, connect_response};
@@ -124,7 +124,7 @@ impl Default for Pace {
 
 /// Keeps one session up until told to stop.
 pub async fn keep(
-    address: &str,
+    addresses: &Addresses,
     tls: &ClientTls,
     pace: Pace,
     seed: u64,
@@ -134,7 +134,7 @@ pub async fn keep(
     let mut backoff = Backoff::new(pace.initial, pace.max, seed);
     let mut last = String::new();
     loop {
-        let tried = stop.run_until_cancelled(once(address, tls, pace, owner, &mut backoff)).await;
+        let tried = stop.run_until_cancelled(once(addresses, tls, pace, owner, &mut backoff)).await;
         let hurry = owner.down().await;
         let Some(ended) = tried else { return };
         // The same trouble is told once, not with every try.
@@ -153,21 +153,27 @@ pub async fn keep(
     }
 }
 
-async fn once(address: &str, tls: &ClientTls, pace: Pace, owner: &mut impl Owner, backoff: &mut Backoff) -> Ended {
-    match run(address, tls, pace, owner, backoff).await {
+async fn once(
+    addresses: &Addresses,
+    tls: &ClientTls,
+    pace: Pace,
+    owner: &mut impl Owner,
+    backoff: &mut Backoff,
+) -> Ended {
+    match run(addresses, tls, pace, owner, backoff).await {
         Ok(()) => Ended::Closed,
         Err(ended) => ended,
     }
 }
 
 async fn run(
-    address: &str,
+    addresses: &Addresses,
     tls: &ClientTls,
     pace: Pace,
     owner: &mut impl Owner,
     backoff: &mut Backoff,
 ) -> Result<(), Ended> {
-    let channel = channel::connect(address, tls, &Limits::default()).await?;
+    let channel = channel::connect_any(addresses, tls, &Limits::default()).await?;
     let Some(hello) = owner.hello().await else { return Ok(()) };
     let (outgoing, incoming, welcome) = tokio::time::timeout(pace.welcome, open(channel, hello))
         .await

@@ -25,6 +25,7 @@ mod many_agents;
 mod messages;
 mod metrics;
 mod mixed;
+mod network;
 mod outputs;
 mod reconnect;
 mod recovery;

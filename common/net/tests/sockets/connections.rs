@@ -356,3 +356,26 @@ async fn a_silent_server_is_noticed_by_keepalive() {
     // `peer_of` panics when there is no end within its bound.
     peer_of(channel).await.expect_err("no answer, but an end");
 }
+
+#[tokio::test]
+async fn addresses_are_tried_in_turn_and_a_silent_one_has_only_its_share() {
+    let world = World::new().await;
+    let tls = world.client_tls(None);
+    let refuses = TcpListener::bind("127.0.0.1:0").await.expect("a port").local_addr().expect("a bound socket");
+    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let stranger = World::new().await;
+    let text =
+        [refuses, silent.local_addr().expect("bound"), stranger.address, world.address].map(|one| one.to_string());
+    let limits = channel::Limits { connect_timeout: Duration::from_secs(4), ..channel::Limits::default() };
+    let channel = channel::connect(&text.join(","), &tls, &limits).await.expect("the last one answers");
+    assert_eq!(peer_of(channel).await.expect("answered"), "nobody 0");
+
+    let error = channel::connect(&text[..3].join(","), &tls, &limits).await.expect_err("none is ours").to_string();
+    for part in [
+        format!("could not connect to {refuses}: "),
+        format!("could not connect to {} within ", silent.local_addr().expect("bound")),
+        format!("could not agree on TLS with {}: ", stranger.address),
+    ] {
+        assert!(error.contains(&part), "{part}: {error}");
+    }
+}
