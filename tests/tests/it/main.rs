@@ -35,6 +35,7 @@ mod rollback;
 mod support;
 mod target_hold;
 mod verification;
+mod wire_abuse;
 
 /// Everything under test in one program.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_holdfast-under-test");

@@ -21,19 +21,19 @@ use tonic_health::server::{HealthReporter, HealthService};
 
 use crate::certificates::{Authority, Folder, Pair};
 
-const BOUND: Duration = Duration::from_secs(5);
+pub(crate) const BOUND: Duration = Duration::from_secs(5);
 
 /// A server, its CA, and what a client needs.
-struct World {
-    folder: Folder,
-    ca: Authority,
-    address: SocketAddr,
-    stop: Option<oneshot::Sender<()>>,
+pub(crate) struct World {
+    pub(crate) folder: Folder,
+    pub(crate) ca: Authority,
+    pub(crate) address: SocketAddr,
+    pub(crate) stop: Option<oneshot::Sender<()>>,
     server: JoinHandle<Result<(), tonic::transport::Error>>,
 }
 
 impl World {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         Self::with(Limits::default(), |listener| listener).await
     }
 
@@ -53,16 +53,16 @@ impl World {
         Self { folder, ca, address, stop: Some(stop), server }
     }
 
-    fn client_tls(&self, pair: Option<&Pair>) -> ClientTls {
+    pub(crate) fn client_tls(&self, pair: Option<&Pair>) -> ClientTls {
         ClientTls::from_files(&self.ca.file, pair.and_then(Pair::files), None).expect("sound files")
     }
 
-    async fn channel(&self, tls: &ClientTls) -> Channel {
+    pub(crate) async fn channel(&self, tls: &ClientTls) -> Channel {
         channel::connect(&self.address.to_string(), tls, &channel::Limits::default()).await.expect("a server is there")
     }
 
     /// The peer that the server sees behind a client with these URIs in its certificate.
-    async fn peer_with(&self, uris: &[&str]) -> String {
+    pub(crate) async fn peer_with(&self, uris: &[&str]) -> String {
         let pair = self.ca.client(&self.folder, "client", uris);
         peer_of(self.channel(&self.client_tls(Some(&pair))).await).await.expect("answered")
     }
@@ -82,7 +82,7 @@ fn tell_peer(request: Request<()>) -> Result<Request<()>, Status> {
     Err(Status::failed_precondition(format!("{agent} {print}")))
 }
 
-async fn peer_of(channel: Channel) -> Result<String, Status> {
+pub(crate) async fn peer_of(channel: Channel) -> Result<String, Status> {
     let call = async { HealthClient::new(channel).check(HealthCheckRequest::default()).await };
     let status = tokio::time::timeout(BOUND, call).await.expect("an answer in time").expect_err("always an error");
     if status.code() == Code::FailedPrecondition { Ok(status.message().to_owned()) } else { Err(status) }

@@ -72,6 +72,9 @@ fn on_the_hub(test: impl AsyncFnOnce(&Net)) {
     runtime.expect("threads can be made").block_on(test(&net));
 }
 
+/// Digits of padding in a line: enough that a line is some packets.
+const WIDE: usize = 4000;
+
 /// Work that prints a line every tenth of a second until it is let go.
 struct Chatter {
     label: String,
@@ -86,7 +89,7 @@ impl Chatter {
     async fn begin(operator: &Operator, folder: &Folder, lease: Duration) -> Self {
         let [begun, progress, gate] = ["begun", "progress", "gate"].map(|name| folder.join(name));
         let script = format!(
-            "echo begun >> {begun}; n=0; while ! test -e {gate}; do n=$((n+1)); echo \"line $n\"; echo $n > {progress}; \
+            "echo begun >> {begun}; n=0; while ! test -e {gate}; do n=$((n+1)); printf \"line %d %0{WIDE}d\\n\" $n 0; echo $n > {progress}; \
              /bin/sleep 0.1; done; echo \"end $n\"",
             begun = begun.display(),
             progress = progress.display(),
@@ -125,17 +128,18 @@ impl Chatter {
         assert_eq!(std::fs::read_to_string(&self.begun).expect("it has begun"), "begun\n", "it ran once");
         let text = wait::until("all of its output", wait::SOON * 2, async || {
             let text = operator.logs(&self.label).await;
-            if text.contains("end ") { Ok(text) } else { Err(crate::network::tail(&text)) }
+            if text.contains("end ") { Ok(text) } else { Err(tail(&text)) }
         })
         .await;
         let count = self.printed();
-        let expected: String = (1..=count).map(|number| format!("line {number}\n")).collect();
+        let expected: String = (1..=count).map(|number| format!("line {number} {:0WIDE$}\n", 0)).collect();
         assert!(text == format!("{expected}end {count}\n"), "{count} lines, and read: {}", tail(&text));
     }
 }
 
 fn tail(text: &str) -> String {
-    text.lines().rev().take(5).collect::<Vec<_>>().join(" / ")
+    let short = |line: &str| line.chars().take(40).collect::<String>();
+    text.lines().rev().take(5).map(short).collect::<Vec<_>>().join(" / ")
 }
 
 /// How often an agent has said that it has no session.
