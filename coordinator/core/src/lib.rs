@@ -28,6 +28,7 @@ pub mod event;
 mod explain;
 mod fate;
 mod handlers;
+pub mod identity;
 pub mod input;
 pub mod invariants;
 mod lease;
