@@ -106,6 +106,7 @@ pub fn point(point: CrashPoint) {
 mod armed {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
 
     use rustix::process::{Signal, getpid, kill_process};
 
@@ -114,6 +115,8 @@ mod armed {
         pass: u64,
         stops: bool,
     }
+
+    const UNTIL_STOPPED: Duration = Duration::from_millis(200);
 
     static ARMED: OnceLock<Option<Armed>> = OnceLock::new();
     static PASSES: AtomicU64 = AtomicU64::new(0);
@@ -130,6 +133,8 @@ mod armed {
             std::process::abort();
         }
         kill_process(getpid(), Signal::STOP).expect("a process may stop itself");
+        // Another thread may be the one to take the signal: until it has, this one must not go on.
+        std::thread::sleep(UNTIL_STOPPED);
     }
 
     fn armed() -> &'static Option<Armed> {

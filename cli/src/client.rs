@@ -39,6 +39,8 @@ const UPLOAD_TRIES: u32 = 20;
 const UPLOAD_PIECE: u64 = 1024 * 1024;
 /// How long the answer to one part may take. With the last one the whole is read again and synced.
 const UPLOAD_DEADLINE: Duration = Duration::from_secs(120);
+/// Longest time between two pieces of an export.
+const EXPORT_PATIENCE: Duration = Duration::from_secs(60);
 /// Items of one page.
 const PAGE: u32 = 200;
 /// Pages that are read at most: a server that never ends a list is not followed for ever.
@@ -336,11 +338,66 @@ impl Client {
     }
 
     /// Decides.
-    pub async fn decide(&self, request: v1::DecideRequest) -> Result<v1::Deployment, Failure> {
+    pub async fn decide(&self, request: v1::DecideRequest) -> Result<v1::DecideResponse, Failure> {
         let mut api = self.api.clone();
         let look = look_at(&request.deployment);
         let answer = once(DEADLINE, async move { api.decide(timely(request, DEADLINE)).await }).await;
-        answer.map_err(|status| refusal::of(&status, &look))?.deployment.ok_or(Failure::incomplete("deployment"))
+        answer.map_err(|status| refusal::of(&status, &look))
+    }
+
+    /// Where a target can go back to.
+    pub async fn rollback_candidates(
+        &self,
+        target: &str,
+        wait: Millis,
+    ) -> Result<v1::ListRollbackCandidatesResponse, Failure> {
+        let mut api = self.api.clone();
+        let deadline = DEADLINE + Duration::from(wait);
+        let request =
+            v1::ListRollbackCandidatesRequest { target: target.to_owned(), wait: Some(duration_to_wire(wait)) };
+        let answer = once(deadline, async move { api.list_rollback_candidates(timely(request, deadline)).await });
+        answer.await.map_err(|status| refusal::of(&status, &Call::Reads))
+    }
+
+    /// Goes back. Sent once: the request id finds it again.
+    pub async fn rollback(
+        &self,
+        request: RequestId,
+        asked: v1::RollbackRequest,
+        wait: Millis,
+    ) -> Result<v1::RollbackResponse, Failure> {
+        let mut api = self.api.clone();
+        let deadline = DEADLINE + Duration::from(wait);
+        let answer = once(deadline, async move { api.rollback(timely(asked, deadline)).await }).await;
+        answer.map_err(|status| refusal::of(&status, &Call::Submits { request }))
+    }
+
+    /// What people did and were refused, the latest first, at most about `limit`. The token says whether there is more.
+    pub async fn audit(&self, target: &str, limit: usize) -> Result<v1::ListAuditResponse, Failure> {
+        let mut whole = v1::ListAuditResponse::default();
+        for _ in 0..MAX_PAGES {
+            let mut api = self.api.clone();
+            let left = limit.saturating_sub(whole.entries.len()).max(1);
+            let request = v1::ListAuditRequest {
+                target: target.to_owned(),
+                page_size: u32::try_from(left).unwrap_or(PAGE).min(PAGE),
+                page_token: whole.next_page_token,
+            };
+            let page = read(async move { api.list_audit(timely(request, DEADLINE)).await }).await?;
+            whole.entries.extend(page.entries);
+            whole.next_page_token = page.next_page_token;
+            if whole.next_page_token.is_empty() || whole.entries.len() >= limit {
+                break;
+            }
+        }
+        Ok(whole)
+    }
+
+    /// The record, as lines.
+    pub async fn export_audit(&self, target: String) -> Result<AuditLines, Failure> {
+        let mut api = self.api.clone();
+        let request = v1::ExportAuditRequest { target };
+        read(async move { api.export_audit(request).await }).await.map(AuditLines)
     }
 
     /// Makes a token.
@@ -388,6 +445,20 @@ impl Client {
             }
         }
         Ok(whole)
+    }
+}
+
+/// Lines of an export, as they come.
+pub struct AuditLines(Streaming<v1::ExportAuditResponse>);
+
+impl AuditLines {
+    /// The next ones. `None` at the end of the whole.
+    pub async fn next(&mut self) -> Result<Option<Vec<String>>, Failure> {
+        let piece = match tokio::time::timeout(EXPORT_PATIENCE, self.0.message()).await {
+            Ok(piece) => piece,
+            Err(_) => Err(Status::deadline_exceeded("the export has stopped coming")),
+        };
+        piece.map(|piece| piece.map(|piece| piece.lines)).map_err(|status| refusal::of(&status, &Call::Reads))
     }
 }
 

@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::command::{
-    agents, cancel, check, completion, contexts, deploy, events, evidence, explain, list, login, logs, man, plan,
-    reconcile, show, target, targets, token, version, wait, watch, whoami,
+    agents, audit, cancel, check, completion, contexts, deploy, events, evidence, explain, list, login, logs, man,
+    plan, reconcile, rollback, show, target, targets, token, version, wait, watch, whoami,
 };
 use crate::dev;
 use crate::output::Options;
@@ -71,6 +71,8 @@ pub enum Command {
         #[command(subcommand)]
         command: reconcile::Command,
     },
+    /// List where a target can go back to and why not, or go back: a deployment of its own
+    Rollback(rollback::Args),
     /// List targets: who holds what, since when, why, who waits
     Targets(targets::Args),
     /// Declare, show or read one target, or put it on hold
@@ -81,6 +83,12 @@ pub enum Command {
     },
     /// List agents
     Agents(agents::Args),
+    /// Show what people did, export the record, check an exported file
+    Audit {
+        /// What to do with it.
+        #[command(subcommand)]
+        command: audit::Command,
+    },
     /// Sign in to a coordinator: pin its CA, try a token, and keep both as a context
     Login(login::Args),
     /// List, choose, show and remove contexts: coordinators that you signed in to
@@ -150,6 +158,10 @@ mod tests {
             "reconcile fence-off shop@prod#12 --confirm shop@prod --reason lost",
             "reconcile decide shop@prod#12 --as accept-failed --reason seen --confirm shop@prod --shown 3",
             "reconcile attest shop@prod#12 --runner host-gone --target-state not-applied --observed v1 --how seen --confirm shop@prod",
+            "rollback shop@prod",
+            "rollback shop@prod --json",
+            "rollback shop@prod --to v1 --reason broken --confirm shop@prod --detach",
+            "rollback shop@prod --to v1 --reason broken --attest seen --request-id 0193a1b2-0000-7000-8000-000000000001",
             "targets",
             "target apply a.toml",
             "target show shop@prod",
@@ -159,6 +171,12 @@ mod tests {
             "target hold shop@prod --reason freeze --until 2026-11-29T18:00:00+01:00",
             "target unhold shop@prod",
             "agents --ascii",
+            "audit list",
+            "audit list --target shop@prod --limit 20 --json",
+            "audit export",
+            "audit export --target shop@prod --to audit.jsonl",
+            "audit verify audit.jsonl",
+            "audit verify audit.jsonl --after earlier.jsonl --json",
             "whoami --context prod",
             "login deploy.example:7443 --context prod --ca ca.pem",
             "login deploy.example:7443 --fingerprint 0000000000000000000000000000000000000000000000000000000000000000",
@@ -206,12 +224,16 @@ mod tests {
             "target hold shop@prod --reason freeze --until 30",
             "target unhold shop@prod --reason over",
             "plan a.toml --detach",
-            "rollback shop@prod",
+            "rollback",
+            "rollback shop@prod --reason broken",
             "login a:1 --fingerprint 00",
             "login a:1 --ca ca.pem --fingerprint 0000000000000000000000000000000000000000000000000000000000000000",
             "token create --name bot",
             "token create --name bot --role root",
             "completion powershell",
+            "audit",
+            "audit verify",
+            "audit delete shop@prod",
         ] {
             assert!(!accepts(line), "{line}");
         }

@@ -179,6 +179,10 @@ fn the_tour_is_true_and_leaves_nothing_behind() {
         "superseded fence",
         "each is kept as evidence with the reason, and is no authority",
         "shop@dev#3 has succeeded",
+        "going back over shop@dev#3 is compatible",
+        "shop@dev#4 has succeeded",
+        "shop@dev#4 goes back over shop@dev#3",
+        "no record of shop@dev#3 was edited",
         "statements were checked and all are true",
     ] {
         assert!(told.contains(part), "{part:?} is missing:\n{told}");

@@ -92,6 +92,31 @@ fn a_file_is_checked_with_all_its_faults_at_once() {
 }
 
 #[test]
+fn a_destructive_migration_is_refused_by_its_code_and_its_siblings_are_taken() {
+    let home = Home::new();
+    let examples = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../examples");
+    let example = |name: &str| examples.join(name).to_str().expect("text").to_owned();
+    let (code, out, err) = home.run(&["check", &example("refused/destructive-migration.toml")], &[]);
+    assert_eq!((code, out.as_str()), (Some(16), ""), "{err}");
+    for told in [
+        "error[HF-1602]: the step \"migrate\" destroys data of \"db\"",
+        "starting the previous image does not bring the data back",
+        "data_recovery = \"restore:",
+        "holdfast explain HF-1602",
+    ] {
+        assert!(err.contains(told), "{told} is missing in\n{err}");
+    }
+    for name in ["orders-expand.deploy.toml", "orders-contract.deploy.toml", "orders-restore.deploy.toml"] {
+        let (code, out, err) = home.run(&["check", &example(name)], &[]);
+        assert_eq!((code, err.as_str()), (Some(0), ""), "{name}");
+        assert!(
+            out.ends_with("a valid deployment file of orders@prod; its target and agents were not looked at\n"),
+            "{out}"
+        );
+    }
+}
+
+#[test]
 fn a_file_can_come_from_a_pipe() {
     let home = Home::new();
     let mut command = home.command(&["check", "-"], &[]);
@@ -99,7 +124,10 @@ fn a_file_can_come_from_a_pipe() {
     let file = include_str!("../../examples/shop.deploy.toml");
     child.stdin.take().expect("piped").write_all(file.as_bytes()).expect("it reads");
     let (code, out, err) = told(child.wait_with_output().expect("it ends"));
-    assert_eq!((code, out.as_str(), err.as_str()), (Some(0), "-: a valid deployment file of shop@prod\n", ""));
+    assert_eq!(
+        (code, out.as_str(), err.as_str()),
+        (Some(0), "-: a valid deployment file of shop@prod; its target and agents were not looked at\n", "")
+    );
 }
 
 #[test]

@@ -50,6 +50,15 @@ pub enum Enforce {
     Fence,
 }
 
+/// How a resource goes back to the revision before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reverse {
+    /// It has no way of its own.
+    None,
+    /// It keeps earlier revisions, and puts one back in place.
+    RetainedRevision,
+}
+
 /// What a step's adapter can do on a step's resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Capability {

@@ -46,6 +46,8 @@ codes! {
     TooLarge = 1006, Usage, "too large";
     /// Something valid that this version can't honour.
     NotSupported = 1601, Precondition, "not supported by this version";
+    /// A step destroys data, and no tested recovery is declared.
+    DataDestroyed = 1602, Precondition, "data would be destroyed without a tested recovery";
 
     /// No such target, or none that the caller may see.
     TargetNotFound = 2001, NotFound, "no such target";
@@ -85,6 +87,12 @@ codes! {
     AlreadyEnded = 2060, Precondition, "the deployment had already ended";
     /// Too many wait already.
     QueueFull = 2061, Precondition, "the target's queue is full";
+    /// No deployment whose changes stand had found that revision.
+    NothingToGoBackTo = 2065, Precondition, "there is nothing to go back to";
+    /// Going back is not compatible now.
+    CannotGoBack = 2066, Precondition, "going back is not compatible now";
+    /// What stands on the target is not what the asker was shown.
+    PlaceMoved = 2067, Precondition, "what stands on the target has changed";
     /// An archive that the file says was uploaded is not at the coordinator.
     ArchiveMissing = 2070, Precondition, "an archive was not uploaded";
     /// An archive is not the one that its digest names.
@@ -168,6 +176,8 @@ codes! {
     DiskFull = 6005, Precondition, "the disk has no room for new work";
     /// A process has no descriptors for new work.
     OutOfDescriptors = 6006, Precondition, "there are no descriptors for new work";
+    /// What is stored is not what the events lead to.
+    StoreUnsound = 6007, Unexpected, "the store differs from its events";
 }
 
 impl Code {

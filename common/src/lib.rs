@@ -36,6 +36,7 @@ pub mod outcome;
 pub mod problem;
 pub mod recovery;
 pub mod report;
+pub mod rollback;
 pub mod spec;
 pub mod text;
 pub mod time;

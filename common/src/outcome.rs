@@ -103,6 +103,35 @@ pub struct Reading {
     pub active: Option<OperationId>,
     /// The highest fence the resource has seen, where it keeps one.
     pub highest_fence: Option<crate::fence::Fence>,
+    /// Earlier revisions that the resource retains and can take back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retained: Vec<Revision>,
     /// A sentence for people. Data, never interpreted.
     pub detail: String,
+}
+
+impl Reading {
+    /// What became of a step that was to leave that revision. An operation that was applied and is not what the resource has
+    /// now was undone or replaced by somebody else: its effect is not whole.
+    #[must_use]
+    pub fn state_of(&self, wanted: Option<&Revision>) -> OperationState {
+        match (self.state, wanted) {
+            (OperationState::Applied, Some(wanted)) if self.revision.as_ref() != Some(wanted) => {
+                OperationState::Partial
+            }
+            (state, _) => state,
+        }
+    }
+
+    /// Whether the resource is as an operation left it that had been seen as applied. Where the revision that it left is
+    /// known, it must be there, and nothing must say that it is not the operation's; else the operation must be told as applied.
+    #[must_use]
+    pub fn is_as_left(&self, left: Option<&Revision>) -> bool {
+        match (self.state, left) {
+            (OperationState::Applied, None) => true,
+            (OperationState::Applied | OperationState::Unknown, Some(left)) => self.revision.as_ref() == Some(left),
+            (OperationState::NotApplied | OperationState::Applying | OperationState::Partial, _)
+            | (OperationState::Unknown, None) => false,
+        }
+    }
 }

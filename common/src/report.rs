@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::{Revision, StepName};
-use crate::outcome::{AttemptEnd, Exit, StepEnd};
+use crate::outcome::{AttemptEnd, Exit, Reading, StepEnd};
 use crate::time::Wall;
 
 /// Counts an incarnation's reports from 1, in the order in which its journal recorded them.
@@ -56,6 +56,38 @@ pub enum ReportBody {
         /// What it did.
         detail: String,
     },
+    /// The resource of a step that was carried over was read again, before anything else of the attempt.
+    Reread {
+        /// The step.
+        step: StepName,
+        /// What came of it.
+        found: Reread,
+    },
+}
+
+/// What came of reading a resource again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "found")]
+pub enum Reread {
+    /// It was read.
+    Read {
+        /// What is there.
+        reading: Reading,
+    },
+    /// It could not be read this time.
+    Failed {
+        /// Why. Data, never interpreted.
+        detail: String,
+    },
+}
+
+/// A step that an attempt carries over and whose resource it reads again first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Carry {
+    /// The step.
+    pub step: StepName,
+    /// The revision that it left there, where one is known.
+    pub left: Option<Revision>,
 }
 
 /// The one answer to a report.
@@ -121,6 +153,8 @@ pub enum PermitDenial {
     PlanDiffers,
     /// Another permit on this target is open.
     PermitOpen,
+    /// The attempt has not found the resource of each step that it carries over as that step had left it.
+    CarryUnread,
 }
 
 /// Why an agent declined an offer.

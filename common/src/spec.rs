@@ -3,14 +3,15 @@
 //! These are what is stored, hashed into the plan's digest, and sent to agents. The files that people write are read
 //! into them by [`crate::file`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::adapter::{Adapter, Capability, Enforce, Inspect};
+use crate::adapter::{Adapter, Capability, Enforce, Inspect, Reverse};
 use crate::id::{ResourceName, Revision, StepName, TargetName};
 use crate::recovery::Policy;
+use crate::rollback::{DataEffect, RollbackSpec, Way};
 use crate::time::Millis;
 
 /// A target as declared.
@@ -100,6 +101,17 @@ pub enum ResourceAdapter {
     },
 }
 
+impl ResourceAdapter {
+    /// How it goes back.
+    #[must_use]
+    pub fn reverse(&self) -> Reverse {
+        match self {
+            ResourceAdapter::Command { .. } | ResourceAdapter::Release { retain: 0, .. } => Reverse::None,
+            ResourceAdapter::Release { .. } => Reverse::RetainedRevision,
+        }
+    }
+}
+
 /// A deployment as resolved at submission.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeploymentSpec {
@@ -124,6 +136,20 @@ pub struct DeploymentSpec {
     /// When to ask for a stop of the whole. Claims none.
     #[serde(default)]
     pub timeouts: Timeouts,
+    /// The way back from it, where its file declares one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollback: Option<RollbackSpec>,
+}
+
+impl DeploymentSpec {
+    /// Its steps, and those of its own way back.
+    pub fn steps_both_ways(&self) -> impl Iterator<Item = &StepSpec> {
+        let back = self.rollback.iter().flat_map(|rollback| match &rollback.way {
+            Way::Steps { steps } => steps.as_slice(),
+            Way::PreviousRevision => &[],
+        });
+        self.steps.iter().chain(back)
+    }
 }
 
 /// Policy deadlines of a whole deployment. Both ask for a stop, neither claims one.
@@ -173,7 +199,7 @@ impl std::fmt::Display for OrderKey {
 
 /// Limits for attempts that follow by themselves: only after attempts that changed nothing, or nothing that may not
 /// be repeated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RetrySpec {
     /// Tries in all, the first included.
     pub max_attempts: u32,
@@ -181,6 +207,9 @@ pub struct RetrySpec {
     pub backoff_initial: Millis,
     /// Bound of every delay.
     pub backoff_max: Millis,
+    /// Exit statuses of commands that are worth another try. Never zero.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub transient_exit_codes: BTreeSet<u8>,
 }
 
 /// A named part of a deployment.
@@ -202,6 +231,9 @@ pub struct StepSpec {
     pub expected_revision: Option<Revision>,
     /// When to ask for a stop. Claims none.
     pub timeout: Option<Millis>,
+    /// What it does to data.
+    #[serde(default, skip_serializing_if = "DataEffect::is_none")]
+    pub data: DataEffect,
 }
 
 /// Whether a step is visible outside.
@@ -242,6 +274,8 @@ pub enum StepBody {
         /// SHA-256 of the archive, lower-case hex.
         sha256: String,
     },
+    /// Puts the retained revision that the step names back in place.
+    Restore,
     /// Looks whether what runs is healthy, until that has held for long enough or the time is up.
     Check(CheckSpec),
 }
@@ -293,7 +327,7 @@ impl StepBody {
     pub fn adapter(&self) -> Adapter {
         match self {
             StepBody::Command { .. } => Adapter::Command,
-            StepBody::Release { .. } => Adapter::Release,
+            StepBody::Release { .. } | StepBody::Restore => Adapter::Release,
             StepBody::Check(CheckSpec { probe: Probe::Command { .. }, .. }) => Adapter::Command,
             StepBody::Check(CheckSpec { probe: Probe::Http { .. } | Probe::Tcp { .. }, .. }) => Adapter::Check,
         }
@@ -304,7 +338,7 @@ impl StepBody {
     pub fn check(&self) -> Option<&CheckSpec> {
         match self {
             StepBody::Check(check) => Some(check),
-            StepBody::Command { .. } | StepBody::Release { .. } => None,
+            StepBody::Command { .. } | StepBody::Release { .. } | StepBody::Restore => None,
         }
     }
 }
@@ -322,7 +356,7 @@ impl StepSpec {
     #[must_use]
     pub fn capability(&self, resource: &ResourceSpec) -> Capability {
         match (&self.body, &resource.adapter) {
-            (StepBody::Release { .. }, _) => {
+            (StepBody::Release { .. } | StepBody::Restore, _) => {
                 Capability { inspect: Inspect::Operation, enforce: Enforce::Fence, outlives: false }
             }
             (StepBody::Command { .. }, ResourceAdapter::Command { inspect, outlives }) => Capability {
@@ -385,5 +419,7 @@ impl PlanDigest {
 /// Lower-case hex.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |half: u8| char::from(DIGITS[usize::from(half)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect()
 }

@@ -18,8 +18,7 @@ use crate::auth::{Grant, Scope, Standing};
 use crate::config::{self, Config};
 use crate::grpc::view::instant;
 use crate::serve::{self, wall};
-use crate::store::Store;
-use crate::store::sqlite::SqliteStore;
+use crate::store::{self, Reader};
 use crate::tokens;
 
 /// The central service of Holdfast: fenced leases, permits, decisions, and what is known.
@@ -39,8 +38,9 @@ enum Command {
     /// Operators' tokens. Works beside a running coordinator.
     #[command(subcommand)]
     Token(TokenCommand),
-    /// Compute every hash and every state of the store again, from the first event.
-    Verify(Configured),
+    /// Compute every hash, state and row of the store again, from the first event, and name each difference. Changes nothing;
+    /// works beside a running coordinator. Exits with 0 if there is none, else with 1.
+    Verify(Verify),
     /// Say the version.
     Version,
 }
@@ -50,6 +50,18 @@ struct Configured {
     /// The configuration, TOML. Each key can also be given as HOLDFAST_*.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct Verify {
+    #[command(flatten)]
+    configured: Configured,
+    /// The folder with the data, instead of a configuration: `data_dir` of the coordinator, or a copy of it.
+    #[arg(long, value_name = "DIR", conflicts_with = "config")]
+    data: Option<PathBuf>,
+    /// Answer in JSON, with every difference.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -112,7 +124,7 @@ fn run(command: Command) -> Result<(), Box<Problem>> {
         Command::Serve(configured) => serve_until_signal(load(&configured)?),
         Command::CheckConfig(configured) => check(&load(&configured)?),
         Command::Token(command) => token(command),
-        Command::Verify(configured) => verify(&load(&configured)?),
+        Command::Verify(asked) => verify(&asked),
         Command::Version => say(&format!("holdfast-coordinator {}", env!("CARGO_PKG_VERSION"))),
     }
 }
@@ -203,20 +215,33 @@ fn told(error: &tokens::Error) -> Box<Problem> {
     fault(code, chain(error))
 }
 
-fn verify(config: &Config) -> Result<(), Box<Problem>> {
-    let path = config.store();
+fn verify(asked: &Verify) -> Result<(), Box<Problem>> {
+    /// Differences that are told on a terminal. JSON has all of them.
+    const TOLD: usize = 50;
+    let path = match &asked.data {
+        Some(folder) => config::store_in(folder),
+        None => load(&asked.configured)?.store(),
+    };
     tokens::must_exist(&path).map_err(|error| told(&error))?;
-    let failed = |error: &dyn std::error::Error| fault(Code::StoreFailed, chain(error));
-    let store = SqliteStore::open_beside(&path, holdfast_common::id::StoreId(uuid::Uuid::new_v4()), wall())
-        .map_err(|error| failed(&error))?;
-    let breaks = store.reader().verify().map_err(|error| failed(&error))?;
-    if breaks.is_empty() {
-        return say("every hash and every state follows from the events");
+    let failed = |error: store::Error| fault(Code::StoreFailed, chain(&error));
+    let report = Reader::over(&path).map_err(failed)?.verified().map_err(failed)?;
+    let of = format!("{} events of {} targets, {} acts", report.events, report.targets, report.acts);
+    if asked.json {
+        say(&serde_json::to_string(&report).expect("plain data serializes"))?;
+    } else if report.sound {
+        say(&format!("every hash, every state and every row follows from the events: {of}"))?;
     }
-    let told =
-        breaks.iter().take(20).map(|found| format!("{} at event {}: {}", found.target, found.sequence, found.what));
-    let title = format!("the store does not verify: {} faults", breaks.len());
-    Err(Box::new(told.fold(Problem::new(Code::StoreFailed, title), |problem, line| problem.known(line))))
+    let count = match report.findings.len() {
+        0 => return Ok(()),
+        1 => "one difference".to_owned(),
+        count => format!("{count} differences"),
+    };
+    let title = format!("the store differs from its events: {count} in {of}");
+    let problem = Problem::new(Code::StoreUnsound, title);
+    let problem = report.findings.iter().take(TOLD).fold(problem, |problem, found| problem.known(found.to_string()));
+    let rest = report.findings.len().saturating_sub(TOLD);
+    let problem = if rest > 0 { problem.known(format!("and {rest} more: --json has all")) } else { problem };
+    Err(Box::new(problem.so("nothing was changed; a running coordinator grants nothing once its auditor has seen it")))
 }
 
 fn fault(code: Code, title: String) -> Box<Problem> {

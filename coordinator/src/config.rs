@@ -47,6 +47,9 @@ pub struct Config {
     /// The disk that `data_dir` is on.
     #[serde(default)]
     pub disk: Disk,
+    /// The look at the whole store, again and again.
+    #[serde(default)]
+    pub audit: Audit,
     /// The log on stderr.
     #[serde(default)]
     pub log: Log,
@@ -170,6 +173,20 @@ impl Default for Disk {
     }
 }
 
+/// The look at the whole store, again and again.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Audit {
+    /// How long after one whole look the next begins.
+    pub every: Span,
+}
+
+impl Default for Audit {
+    fn default() -> Self {
+        Self { every: Span(Millis::from_secs(15 * 60)) }
+    }
+}
+
 /// The log on stderr.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -202,6 +219,12 @@ pub enum Error {
     },
 }
 
+/// The store's file in a data folder.
+#[must_use]
+pub fn store_in(data_dir: &Path) -> PathBuf {
+    data_dir.join("holdfast.db")
+}
+
 impl Config {
     /// From a file and the environment.
     pub fn load(file: Option<&Path>) -> Result<Self, Error> {
@@ -213,7 +236,7 @@ impl Config {
     /// The store's file.
     #[must_use]
     pub fn store(&self) -> PathBuf {
-        self.data_dir.join("holdfast.db")
+        store_in(&self.data_dir)
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -227,6 +250,9 @@ impl Config {
         }
         if self.ops.live_within.0.0 == 0 || self.ops.ready_within.0.0 == 0 {
             return Err(Error::Value { key: "ops.live_within, ops.ready_within", why: "must be above zero" });
+        }
+        if self.audit.every.0 < Millis(100) {
+            return Err(Error::Value { key: "audit.every", why: "must be at least 100ms" });
         }
         if self.output.max_bytes == 0 {
             return Err(Error::Value { key: "output.max_bytes", why: "must be above zero" });
@@ -278,6 +304,7 @@ mod tests {
             ("[output]\nkeep_bytes_total = 1000", "output.keep_bytes_total"),
             ("[output]\nkeep_age = \"long\"", "output.keep_age"),
             ("[archives]\nkeep_bytes_total = 5", "archives.max_bytes"),
+            ("[audit]\nevery = \"1ms\"", "audit.every"),
             ("[listen]\naddress = \"somewhere\"", "listen.address"),
         ] {
             let told = read(&format!("{LEAST}{more}\n")).expect_err(more);

@@ -7,6 +7,7 @@
 //! | disk | ready | there is no room for new work: see [`crate::room`] |
 //! | descriptors | ready | there are too few for new work |
 //! | store | ready | the store's file is gone, another one, or can't be written |
+//! | audit | ready | the store is not what its events lead to: see [`crate::verify::auditor`] |
 //! | serving | ready | it starts, or drains because it is to stop |
 
 use std::io;

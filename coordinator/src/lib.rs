@@ -19,10 +19,13 @@
 //! | [`store`] | what is kept |
 //! | [`logs`] | what steps wrote |
 //! | [`tokens`] | operators' tokens |
+//! | [`audit`] | the record as a file, and its check |
+//! | [`verify`] | whether what is kept follows from the events |
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod archives;
+pub mod audit;
 pub mod auth;
 pub mod bugs;
 pub mod cli;
@@ -38,3 +41,4 @@ pub mod serve;
 pub mod sessions;
 pub mod store;
 pub mod tokens;
+pub mod verify;

@@ -54,6 +54,7 @@ use crate::sessions::{Directory, Profile};
 use crate::store::sqlite::SqliteStore;
 use crate::store::{self, Identity, Reader, Store};
 use crate::tokens::StoredTokens;
+use crate::verify::{Verdict, auditor};
 
 /// Longest time that open calls have after a stop was asked for.
 const DRAIN_WITHIN: Duration = Duration::from_secs(6);
@@ -94,12 +95,16 @@ pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Resul
     let descriptors = room::watch_descriptors();
     room::register(&health, disk.watch(), descriptors.clone());
     let pulse = Pulse::new();
-    let started = start(&config, &shutdown, disk, descriptors, &pulse, &metrics).await;
+    let verdict = Verdict::default();
+    let started = start(&config, &shutdown, disk, descriptors, &pulse, &metrics, &verdict).await;
     let Some((shared, driver_thread)) = started.context("could not start on the store")? else { return Ok(()) };
     let (logs, reader, age) = (shared.logs.clone(), shared.reader.clone(), config.output.keep_age.0);
     tokio::spawn(logs::retention::run(logs, reader, age, wall, shutdown.clone()));
     let (archives, reader) = (shared.archives.clone(), shared.reader.clone());
     tokio::spawn(archives::retention::run(archives, reader, shutdown.clone()));
+    let (reader, driver, every) = (shared.reader.clone(), shared.driver.clone(), config.audit.every.0.into());
+    auditor::register(&health, &verdict);
+    tokio::spawn(auditor::run(reader, verdict, driver, every, shutdown.clone()));
     health::register(&health, &config, &pulse, &shared.driver).context("could not look at the store")?;
     let reporter = HealthReporter::new();
     set_health(&reporter, ServingStatus::NotServing).await;
@@ -208,6 +213,7 @@ async fn start(
     descriptors: watch::Receiver<Descriptors>,
     pulse: &Pulse,
     metrics: &Arc<Metrics>,
+    verdict: &Verdict,
 ) -> anyhow::Result<Option<(Shared, std::thread::JoinHandle<()>)>> {
     let clock = SystemClock::new();
     let room = disk.watch();
@@ -227,7 +233,7 @@ async fn start(
         }
     };
     let Opened { driver, identity, reader, directory, handle, inbox } = opened;
-    let driver = driver.measured(Arc::clone(metrics))?;
+    let driver = driver.measured(Arc::clone(metrics))?.audited(verdict.clone());
     metrics.read_from(Arc::clone(&directory), handle.clone(), wall);
     let driver_thread = thread::spawn(driver.on(Box::new(disk)), inbox, clock, pulse.clone())?;
     let shared = Shared {
@@ -335,6 +341,10 @@ impl driver::Sessions for Directory {
 
     fn reachable(&self, target: &TargetSpec, resource: &ResourceName, home: Option<&AgentName>) -> Vec<AgentName> {
         Directory::reachable(self, target, resource, home)
+    }
+
+    fn stands(&self, agent: &AgentName) {
+        Directory::stands(self, agent);
     }
 
     fn send(&self, state: &TargetState, effect: &Effect) {

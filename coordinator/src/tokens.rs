@@ -12,7 +12,7 @@ use crate::auth::scope::MAX_GRANTS;
 use crate::auth::secret::NoRandomness;
 use crate::auth::{Grant, Hash, Scope, Secret, Token, Tokens};
 use crate::store::sqlite::SqliteStore;
-use crate::store::{self, Digest, Reader, Store, TokenRow, Transaction};
+use crate::store::{self, Act, Digest, Reader, Store, TokenRow, Transaction};
 
 /// The longest life of a token.
 pub const LONGEST_LIFE: Millis = Millis::from_secs(366 * 86_400);
@@ -135,7 +135,7 @@ pub fn create(path: &Path, name: &OperatorName, grants: &[Grant], life: Millis, 
     if taken {
         return Err(Error::Exists(name.clone()));
     }
-    put(&mut store, &row)?;
+    put(&mut store, &row, &made(&row, now))?;
     Ok(secret)
 }
 
@@ -150,12 +150,33 @@ pub fn revoke(path: &Path, name: &OperatorName, now: Wall) -> Result<(), Error> 
     let mut store = open(path, now)?;
     let found = store.reader().tokens()?.into_iter().find(|row| row.name == *name);
     let row = found.ok_or_else(|| Error::NotFound(name.clone()))?;
-    put(&mut store, &revoked(row))
+    let act = taken_back(&row, None, now);
+    put(&mut store, &revoked(row), &act)
 }
 
-fn put(store: &mut SqliteStore, row: &TokenRow) -> Result<(), Error> {
+/// What is kept of making a token, beside the token itself.
+#[must_use]
+pub fn made(row: &TokenRow, at: Wall) -> Act {
+    let until = row.expires_at.map(crate::grpc::view::instant).unwrap_or_default();
+    let detail = format!("{} until {until}", row.grants.join(" "));
+    Act { at, by: by_whom(row.created_by.as_ref()), kind: "token_made", about: row.name.to_string(), detail }
+}
+
+/// What is kept of taking a token back.
+#[must_use]
+pub fn taken_back(row: &TokenRow, by: Option<&OperatorName>, at: Wall) -> Act {
+    Act { at, by: by_whom(by), kind: "token_revoked", about: row.name.to_string(), detail: row.grants.join(" ") }
+}
+
+/// A name of an operator, or what is done beside the coordinator, which knows no names.
+fn by_whom(by: Option<&OperatorName>) -> String {
+    by.map_or_else(|| "(on the coordinator's host)".to_owned(), ToString::to_string)
+}
+
+fn put(store: &mut SqliteStore, row: &TokenRow, act: &Act) -> Result<(), Error> {
     let mut tx = store.begin()?;
     tx.put_token(row)?;
+    tx.keep_act(act)?;
     Ok(tx.commit()?)
 }
 

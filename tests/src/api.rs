@@ -11,7 +11,8 @@ use holdfast_proto::v1::{
     AttestRequest, AttestedRunner, AttestedTarget, CancelAnswer, CancelDeploymentRequest, Contact, DecideRequest,
     DecisionKind, Deployment, DeploymentState, Event, Evidence, FenceOffDeploymentRequest, GetDeploymentRequest,
     GetReconciliationRequest, GetTargetRequest, InspectDeploymentRequest, ListAgentsRequest, ListEvidenceRequest,
-    ReadLogsRequest, Reconciliation, SubmitRequest, Target, WatchEventsRequest,
+    ListRollbackCandidatesRequest, ReadLogsRequest, Reconciliation, RollbackCandidate, RollbackRequest, SubmitRequest,
+    Target, WatchEventsRequest,
 };
 use tonic::Status;
 use tonic::service::interceptor::InterceptedService;
@@ -210,6 +211,38 @@ impl Operator {
             confirm: target.to_owned(),
         };
         let answer = self.client.clone().decide(request).await?.into_inner();
+        Ok(answer.deployment.expect("the answer shows the deployment"))
+    }
+
+    /// Where the target can go back to.
+    pub async fn rollback_candidates(&self, target: &str) -> Vec<RollbackCandidate> {
+        let request = ListRollbackCandidatesRequest { target: target.to_owned(), wait: some_seconds() };
+        let answer = self.client.clone().list_rollback_candidates(request).await.expect("the candidates are there");
+        answer.into_inner().candidates
+    }
+
+    /// Goes back under this request id; `attested` is empty where nobody attests that it is compatible.
+    pub async fn rollback(
+        &self,
+        target: &str,
+        to: &str,
+        request_id: Uuid,
+        attested: &str,
+    ) -> Result<Deployment, Status> {
+        let candidates = self.rollback_candidates(target).await;
+        let has = |candidate: &&RollbackCandidate| candidate.revisions.iter().any(|had| had.revision == to);
+        let undoes = candidates.iter().find(has).map(|candidate| candidate.numbers.clone()).unwrap_or_default();
+        let request = RollbackRequest {
+            request_id: request_id.to_string(),
+            target: target.to_owned(),
+            to: to.to_owned(),
+            reason: "a test goes back".to_owned(),
+            attested: attested.to_owned(),
+            confirm: target.to_owned(),
+            wait: some_seconds(),
+            undoes,
+        };
+        let answer = self.client.clone().rollback(request).await?.into_inner();
         Ok(answer.deployment.expect("the answer shows the deployment"))
     }
 

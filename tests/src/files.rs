@@ -122,6 +122,20 @@ backoff = {{ initial = "100ms", max = "500ms" }}
         ))
     }
 
+    /// With a way back, as TOML lines.
+    #[must_use]
+    pub fn rollback(mut self, keys: &str) -> Self {
+        write!(self.text, "\n[rollback]\n{keys}").expect("a string can be written");
+        self
+    }
+
+    /// With more about when another try follows, as TOML lines.
+    #[must_use]
+    pub fn retries(mut self, keys: &str) -> Self {
+        self.text = self.text.replace("[retry]\n", &format!("[retry]\n{keys}"));
+        self
+    }
+
     /// With deadlines of the whole, as TOML lines.
     #[must_use]
     pub fn timeouts(mut self, keys: &str) -> Self {

@@ -13,7 +13,7 @@ use holdfast_proto::v1::connect_request::Message as Hears;
 use holdfast_proto::v1::connect_response::Message as Says;
 use holdfast_proto::v1::report::Body;
 use holdfast_proto::v1::{
-    Claim, CommandBody, CommandResource, ConnectRequest, ConnectResponse, Disposition, DispositionKind,
+    Claim, CommandBody, CommandResource, ConnectRequest, ConnectResponse, DataEffect, Disposition, DispositionKind,
     FetchArchiveRequest, FetchArchiveResponse, Heartbeat, HeartbeatAnswer, Hello, LeaseAnswer, Offer, OfferAnswer,
     PermitAnswer, PermitAnswerKind, PermitRequest, Position, Reach, RenewedLease, Report, Resource, RetryClass, Step,
     StepEffect, UploadLogRequest, UploadLogResponse, Welcome, resource, step,
@@ -131,6 +131,7 @@ pub fn offer(claim: &Claim, ttl: Duration, steps: &[(&str, Vec<String>)]) -> Off
         effect: StepEffect::Mutates.into(),
         resource: "box".to_owned(),
         retry: RetryClass::Unsafe.into(),
+        data: DataEffect::None.into(),
         body: Some(step::Body::Command(CommandBody { argv: argv.clone() })),
         ..Step::default()
     };
@@ -146,6 +147,8 @@ pub fn offer(claim: &Claim, ttl: Duration, steps: &[(&str, Vec<String>)]) -> Off
         carried: Vec::new(),
         cancel_grace: Some(prost_types::Duration { seconds: 1, nanos: 0 }),
         goes_on: None,
+        carries: Vec::new(),
+        transient_exit_codes: Vec::new(),
     }
 }
 

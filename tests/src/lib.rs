@@ -21,6 +21,7 @@
 //! | [`ledger`] | the command under test, and the oracle that reads what it wrote |
 //! | [`events`] | expected lists of events, compared with a readable difference |
 //! | [`https`] | a server of files over https that cuts its answers |
+//! | [`releases`] | what a release folder underwent, by its own ledger |
 //! | [`files`], [`site`] | target and deployment files; archives |
 //! | [`strace`] | what a process asked of the kernel: that syncs come before answers |
 //! | [`ops`] | health and metrics of a process |
@@ -44,6 +45,7 @@ pub mod machine;
 pub mod ops;
 pub mod peer;
 pub mod process;
+pub mod releases;
 pub mod reunion;
 pub mod site;
 pub mod small_disk;

@@ -143,6 +143,13 @@ impl Drop for Process {
     }
 }
 
+/// SIGSTOP to a process that is not this one's child.
+pub fn pause(pid: i32) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        let _just_gone = kill_process(pid, Signal::STOP);
+    }
+}
+
 /// SIGCONT to a process that is not this one's child.
 pub fn resume(pid: i32) {
     if let Some(pid) = Pid::from_raw(pid) {

@@ -2,9 +2,12 @@
 //!
 //! | phase | input | then |
 //! | --- | --- | --- |
+//! | ready | lease live, what is carried over was not read again | read it |
+//! | ready | it is as it was left | report it; the next one, or go on |
+//! | ready | it is otherwise, or could not be read | report it; attempt failed |
 //! | ready | lease live, every step was carried over | attempt succeeded |
 //! | ready | lease live, step has no effect | `Starting`, launch |
-//! | ready | lease live, step puts an archive in place | examine the archive |
+//! | ready | lease live, step puts an archive or an old release in place | examine it |
 //! | ready | the archive is refused | the step failed and nothing of it began; attempt failed |
 //! | ready | lease live, session up, step mutates | ask for a permit |
 //! | ready | stop asked | attempt stopped |
@@ -27,7 +30,7 @@
 
 use holdfast_common::id::{Revision, SessionId, StepName};
 use holdfast_common::outcome::{AttemptEnd, Exit, FailureClass, StepEnd};
-use holdfast_common::report::{PermitDenial, ReportBody};
+use holdfast_common::report::{PermitDenial, ReportBody, Reread};
 use holdfast_common::time::Millis;
 
 use crate::bugs::{self, Bug};
@@ -78,6 +81,13 @@ pub enum Input {
         /// Why it is refused, where it is.
         refused: Option<Refused>,
     },
+    /// The resource of a carried step was read again, or could not be.
+    Reread {
+        /// Which step.
+        step: StepName,
+        /// What came of it.
+        found: Reread,
+    },
     /// The step's start record exists and its body runs.
     Started {
         /// Which step.
@@ -125,6 +135,8 @@ pub enum Action {
     Report(ReportBody),
     /// Look at the archive that the step would put in place. Changes nothing.
     Examine(StepName),
+    /// Read the resource of a carried step again. Changes nothing.
+    Reread(StepName),
     /// Ask for a permit in the live session.
     AskPermit(StepName),
     /// Launch the step under a shim.
@@ -148,6 +160,7 @@ pub fn decide(work: &mut Work, now: Boot, input: Input) -> Vec<Action> {
         Input::StopAsked => stop_asked(work),
         Input::StopActed { detail } => stop_acted(work, detail),
         Input::Examined { step, refused } => examined(work, now, step, refused),
+        Input::Reread { step, found } => reread(work, now, step, found),
         Input::Started { step } => started(work, &step),
         Input::Ended { step, end, exit, observed, detail } => {
             ended(work, now, &step, end, ReportBody::StepEnded { step: step.clone(), end, exit, observed, detail })
@@ -161,6 +174,10 @@ pub fn decide(work: &mut Work, now: Boot, input: Input) -> Vec<Action> {
 /// Starts what may start, stops what may not go on.
 fn go_on(work: &mut Work, now: Boot) -> Vec<Action> {
     let lives = work.lease_lives(now);
+    if let Some(carry) = work.unread() {
+        let step = carry.step.clone();
+        return if lives && work.has_room && !work.is_reading { read_again(work, step) } else { Vec::new() };
+    }
     let Some(step) = work.step().map(|step| step.name.clone()) else { return nothing_left(work, lives) };
     match work.phase {
         // It waits under its lease: what begins must be able to end on record.
@@ -192,6 +209,29 @@ fn examine(work: &mut Work, step: StepName) -> Vec<Action> {
     }
     work.examined = Examination::UnderWay;
     vec![Action::Examine(step)]
+}
+
+fn read_again(work: &mut Work, step: StepName) -> Vec<Action> {
+    work.is_reading = true;
+    vec![Action::Reread(step)]
+}
+
+/// Where somebody else was at work meanwhile, nothing of this attempt begins.
+fn reread(work: &mut Work, now: Boot, step: StepName, found: Reread) -> Vec<Action> {
+    let Some(carry) = work.unread().filter(|carry| work.is_reading && carry.step == step) else { return Vec::new() };
+    let as_left = match &found {
+        Reread::Read { reading } => reading.is_as_left(carry.left.as_ref()),
+        Reread::Failed { .. } => false,
+    };
+    work.is_reading = false;
+    let mut actions = vec![Action::Report(ReportBody::Reread { step, found })];
+    if as_left {
+        work.reread += 1;
+        actions.extend(go_on(work, now));
+    } else {
+        actions.extend(end(work, AttemptEnd::Failed));
+    }
+    actions
 }
 
 /// What is refused here is refused before the permit: the coordinator then knows that nothing of the step began.
@@ -289,7 +329,8 @@ fn denied(work: &mut Work, step: &StepName, denial: PermitDenial) -> Vec<Action>
         PermitDenial::OutOfOrder
         | PermitDenial::NoSuchMutation
         | PermitDenial::PlanDiffers
-        | PermitDenial::PermitOpen => end(work, AttemptEnd::Failed),
+        | PermitDenial::PermitOpen
+        | PermitDenial::CarryUnread => end(work, AttemptEnd::Failed),
     }
 }
 

@@ -51,6 +51,7 @@ fn ended(body: &ReportBody) -> Option<(&holdfast_common::id::StepName, Input)> {
         ReportBody::StepStarted { .. }
         | ReportBody::AttemptEnded { .. }
         | ReportBody::CancelReceived
-        | ReportBody::CancelActed { .. } => None,
+        | ReportBody::CancelActed { .. }
+        | ReportBody::Reread { .. } => None,
     }
 }

@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 
 use holdfast_common::claim::Claim;
 use holdfast_common::id::{AttemptId, SessionId, StepName, TargetName};
+use holdfast_common::report::Carry;
 use holdfast_common::spec::{PlanDigest, ResourceSpec, StepBody, StepEffect, StepSpec};
 use holdfast_common::time::Millis;
 use serde::{Deserialize, Serialize};
@@ -35,6 +36,12 @@ pub struct Assignment {
     pub carried: BTreeSet<StepName>,
     /// From SIGTERM to SIGKILL.
     pub grace: Millis,
+    /// Those of them whose resource is read again before anything else, in the deployment's order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub carries: Vec<Carry>,
+    /// Exit statuses of commands that are worth another try.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub transient_exit_codes: BTreeSet<u8>,
     /// The process that it goes on with, where a decision readmitted one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goes_on: Option<GoesOn>,
@@ -128,6 +135,11 @@ pub struct Work {
     pub phase: Phase,
     /// Whether the archive of the step at hand was looked at, where it has one.
     pub examined: Examination,
+    /// How many of the carried steps were read again and found as they were left. Never journaled: after a restart they are
+    /// read anew, unless a step has begun since.
+    pub reread: usize,
+    /// Whether one of them is being read.
+    pub is_reading: bool,
     /// A request to stop.
     pub stop: Stop,
     /// The agent's own count of the lease.
@@ -149,6 +161,8 @@ impl Work {
             at: 0,
             phase: Phase::Ready,
             examined: Examination::Due,
+            reread: 0,
+            is_reading: false,
             stop: Stop::NotAsked,
             lease,
             session,
@@ -180,6 +194,14 @@ impl Work {
         !matches!(self.phase, Phase::Over) && self.lease != LeaseCount::Superseded
     }
 
+    /// The carried step whose resource is to be read again next. None once a step of the attempt has begun: what is there is
+    /// then its own work too.
+    pub(crate) fn unread(&self) -> Option<&Carry> {
+        let carried = |step: &&StepSpec| self.assignment.carried.contains(&step.name);
+        let first = self.assignment.steps.iter().take_while(carried).count();
+        self.assignment.carries.get(self.reread).filter(|_| self.at == first && self.phase == Phase::Ready)
+    }
+
     pub(crate) fn skip_carried(&mut self) {
         while self.step().is_some_and(|step| self.assignment.carried.contains(&step.name)) {
             self.at += 1;
@@ -198,13 +220,15 @@ impl Work {
         self.lease == LeaseCount::NotLive && self.grace.is_some_and(|until| now < until)
     }
 
-    /// Whether the step at hand puts an archive in place that nobody has looked at.
+    /// Whether the step at hand puts something in place that nobody has looked at.
     pub(crate) fn is_unexamined(&self) -> bool {
-        let archive = self.step().is_some_and(|step| matches!(step.body, StepBody::Release { .. }));
-        archive && self.examined != Examination::Passed
+        let brings = |body: &StepBody| matches!(body, StepBody::Release { .. } | StepBody::Restore);
+        self.step().is_some_and(|step| brings(&step.body)) && self.examined != Examination::Passed
     }
 
-    pub(crate) fn mutates(&self) -> bool {
+    /// Whether the step at hand changes something outside.
+    #[must_use]
+    pub fn mutates(&self) -> bool {
         self.step().is_some_and(|step| step.effect == StepEffect::Mutates)
     }
 }

@@ -8,7 +8,7 @@ use holdfast_common::claim::Claim;
 use holdfast_common::fence::Fence;
 use holdfast_common::id::{AttemptId, EvidenceId, StepName, TargetName};
 use holdfast_common::outcome::Exit;
-use holdfast_common::report::{DeclineReason, Report, ReportBody, ReportSequence};
+use holdfast_common::report::{DeclineReason, Report, ReportBody, ReportSequence, Reread};
 use holdfast_common::spec::StepBody;
 use holdfast_common::text::bounded;
 use holdfast_proto::convert::{WireEnum as _, claim_to_wire, reading_to_wire, report_to_wire};
@@ -57,6 +57,7 @@ pub(super) struct Batch {
 enum After {
     AcceptOffer(Claim),
     Examine(Claim, StepName),
+    Reread(Claim, StepName),
     AskPermit(Claim, StepName),
     Launch(Claim, StepName),
     Stop(Claim, StepName),
@@ -70,6 +71,7 @@ impl Batch {
                 Action::Journal => drop(self.dirty.insert(claim.attempt)),
                 Action::Report(body) => self.reports.push((claim, body)),
                 Action::Examine(step) => self.after.push(After::Examine(claim, step)),
+                Action::Reread(step) => self.after.push(After::Reread(claim, step)),
                 Action::AskPermit(step) => self.after.push(After::AskPermit(claim, step)),
                 Action::Launch(step) => self.after.push(After::Launch(claim, step)),
                 Action::Stop(step) => self.after.push(After::Stop(claim, step)),
@@ -153,6 +155,13 @@ impl<H: Hands, C: Clock> Driver<H, C> {
                 ReportBody::StepEnded { detail, .. } | ReportBody::CancelActed { detail } => {
                     *detail = bounded(detail, max);
                 }
+                ReportBody::Reread { found, .. } => {
+                    let detail = match found {
+                        Reread::Read { reading } => &mut reading.detail,
+                        Reread::Failed { detail } => detail,
+                    };
+                    *detail = bounded(detail, max);
+                }
                 ReportBody::StepStarted { .. } | ReportBody::AttemptEnded { .. } | ReportBody::CancelReceived => {}
             }
         }
@@ -197,13 +206,17 @@ impl<H: Hands, C: Clock> Driver<H, C> {
                 tracing::info!(target, %deployment, %attempt, %fence, %step, ?end, ?exit, "step ended");
                 self.metrics.step_ended(*end);
                 let found = work.and_then(|work| work.assignment.steps.iter().find(|found| &found.name == step));
-                let release = found.is_some_and(|step| matches!(step.body, StepBody::Release { .. }));
+                let release =
+                    found.is_some_and(|step| matches!(step.body, StepBody::Release { .. } | StepBody::Restore));
                 if release && *exit == Some(Exit::Exited(release::REFUSED_FENCE.into())) {
                     self.metrics.refused_by_resource();
                 }
             }
             ReportBody::AttemptEnded { end } => {
                 tracing::info!(target, %deployment, %attempt, %fence, ?end, "attempt ended");
+            }
+            ReportBody::Reread { step, found } => {
+                tracing::info!(target, %deployment, %attempt, %fence, %step, ?found, "read again what is carried over");
             }
             ReportBody::CancelReceived | ReportBody::CancelActed { .. } => {
                 tracing::debug!(target, %deployment, %attempt, %fence, kind = ?report.body, "reported");
@@ -261,6 +274,9 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             After::AcceptOffer(claim) => self.say_offer_answer(claim, None),
             After::Examine(claim, step) => self.with_step(claim, &step, |hands, assignment, step| {
                 hands.examine(assignment, step);
+            }),
+            After::Reread(claim, step) => self.with_step(claim, &step, |hands, assignment, step| {
+                hands.reread(assignment, step);
             }),
             After::AskPermit(claim, step) => self.ask_permit(claim, &step),
             After::Launch(claim, step) => {

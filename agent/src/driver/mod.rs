@@ -15,7 +15,7 @@ mod hello;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -28,7 +28,7 @@ use holdfast_common::claim::Claim;
 use holdfast_common::fence::Fence;
 use holdfast_common::id::{AttemptId, EvidenceId, Revision, SessionId, StepName, TargetName};
 use holdfast_common::outcome::{Exit, Reading, StepEnd};
-use holdfast_common::report::{DeclineReason, PermitDenial, ReportSequence};
+use holdfast_common::report::{DeclineReason, PermitDenial, ReportSequence, Reread};
 use holdfast_common::spec::StepSpec;
 use holdfast_common::time::{Millis, Wall};
 use holdfast_net::ops::Pulse;
@@ -66,6 +66,8 @@ pub enum Event {
 pub enum HandEvent {
     /// A step's archive was looked at: why it is refused, where it is.
     Examined(AttemptId, StepName, Option<Refused>),
+    /// A carried step's resource was read again, or could not be.
+    Reread(AttemptId, StepName, Reread),
     /// A step's start record stands and its body runs.
     Started(AttemptId, StepName),
     /// A step is over, as told by its exit and its resource.
@@ -110,6 +112,8 @@ pub enum Finding {
 pub trait Hands {
     /// Looks at the archive that a step would put in place. Changes nothing.
     fn examine(&mut self, assignment: &Assignment, step: &StepSpec);
+    /// Reads the resource of a carried step again. Changes nothing.
+    fn reread(&mut self, assignment: &Assignment, step: &StepSpec);
     /// Launches a step under a shim. Its body must not begin after `not_after`, the end of the lease's count.
     fn launch(&mut self, assignment: &Assignment, step: &StepSpec, not_after: Option<Boot>);
     /// Stops a step's process group: SIGTERM, grace, SIGKILL.
@@ -140,6 +144,8 @@ struct Live {
     number: u64,
     /// When each unanswered heartbeat was sent: leases count from then.
     sent: BTreeMap<u64, Boot>,
+    /// Attempts whose lease was given or renewed in this session: its Hello said nothing of their loss.
+    leased: BTreeSet<AttemptId>,
 }
 
 /// Events that one commit of the journal covers at most.
@@ -325,6 +331,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             next_heartbeat: now,
             number: 0,
             sent: BTreeMap::new(),
+            leased: BTreeSet::new(),
         });
         batch.replay = true;
         self.session_is(Some(welcome.session), batch);
@@ -374,14 +381,47 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         let Some(live) = &mut self.session else { return };
         let sent = live.sent.remove(&number);
         live.sent.retain(|earlier, _| *earlier > number);
+        let mut lost_with_process = false;
         for (claim, ttl) in leases.into_iter().filter(|(claim, _)| self.holds(*claim)).collect::<Vec<_>>() {
             let input = match (ttl, sent) {
-                (Some(ttl), Some(sent)) => Input::Renewed { until: until(sent, ttl) },
+                (Some(ttl), Some(sent)) => {
+                    self.is_leased(claim.attempt);
+                    Input::Renewed { until: until(sent, ttl) }
+                }
                 // An answer to no heartbeat of this session renews nothing.
                 (Some(_), None) => continue,
-                (None, _) => Input::Superseded,
+                (None, _) => {
+                    let lost_here = sent.is_some() && self.was_leased_here(claim.attempt);
+                    lost_with_process |= lost_here && self.may_be_changing(claim);
+                    Input::Superseded
+                }
             };
             self.decide(claim.attempt, input, batch);
+        }
+        if lost_with_process {
+            self.leave();
+        }
+    }
+
+    fn is_leased(&mut self, attempt: AttemptId) {
+        if let Some(live) = &mut self.session {
+            live.leased.insert(attempt);
+        }
+    }
+
+    fn was_leased_here(&self, attempt: AttemptId) -> bool {
+        self.session.as_ref().is_some_and(|live| live.leased.contains(&attempt))
+    }
+
+    fn may_be_changing(&self, claim: Claim) -> bool {
+        self.works.get(&claim.attempt).is_some_and(|work| work.may_run() && work.mutates())
+    }
+
+    /// The lease lapsed in a session that outlived it, as when this host stood still: that the process still runs is said by a
+    /// Hello alone, and somebody may wait for it. What is unsaid is in the outbox.
+    fn leave(&mut self) {
+        if let Some(live) = self.session.take() {
+            tracing::info!(session = %live.id, "an attempt lost its lease while its process may run: a new session tells of it");
         }
     }
 
@@ -406,6 +446,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
                 self.fences.insert(assignment.target.clone(), claim.fence);
                 batch.fences.insert(assignment.target.clone(), claim.fence);
                 let lease = LeaseCount::Until(until(self.clock.boot(), ttl));
+                self.is_leased(claim.attempt);
                 self.works.insert(claim.attempt, Work::taken(assignment, lease, Some(session)));
                 batch.dirty.insert(claim.attempt);
                 batch.accept(claim);
@@ -458,6 +499,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
     fn hand(&mut self, event: HandEvent, batch: &mut Batch) {
         let (folder, input) = match event {
             HandEvent::Examined(attempt, step, refused) => (attempt, Input::Examined { step, refused }),
+            HandEvent::Reread(attempt, step, found) => (attempt, Input::Reread { step, found }),
             HandEvent::Started(attempt, step) => (attempt, Input::Started { step }),
             HandEvent::Ended(attempt, step, Told { end, exit, observed, detail }) => {
                 // A step that ended had begun: the start is told first, also when it was never seen.

@@ -29,6 +29,10 @@ impl Noted {
 }
 
 impl Hands for Noted {
+    fn reread(&mut self, _: &Assignment, step: &StepSpec) {
+        self.note("reread", step);
+    }
+
     fn examine(&mut self, _: &Assignment, step: &StepSpec) {
         self.note("examine", step);
     }
@@ -191,6 +195,7 @@ fn offer_on(target: &str) -> FromCoordinator {
         revision: None,
         expected_revision: None,
         timeout: None,
+        data: holdfast_common::rollback::DataEffect::None,
     };
     let assignment = Assignment {
         claim: claim(),
@@ -202,6 +207,8 @@ fn offer_on(target: &str) -> FromCoordinator {
         carried: BTreeSet::new(),
         grace: Millis(10),
         goes_on: None,
+        carries: Vec::new(),
+        transient_exit_codes: BTreeSet::new(),
     };
     FromCoordinator::Offer { assignment: Box::new(assignment), ttl: Millis(10_000) }
 }
@@ -351,6 +358,25 @@ fn attempt_is_superseded_also_by_an_answer_to_no_heartbeat_and_never_renewed_by_
         .map(|said| if let Message::Heartbeat(beat) = said { beat.claims.len() } else { 0 })
         .sum::<usize>();
     assert_eq!(claims, 0, "a superseded attempt asks for no lease");
+}
+
+#[test]
+fn a_lease_that_is_lost_while_its_process_may_run_is_answered_by_a_new_session() {
+    for (in_heartbeat, stays) in [(false, true), (true, false)] {
+        let mut agent = Agent::new();
+        agent.launched();
+        *agent.now.0.borrow_mut() += 20_000;
+        agent.driver.as_mut().unwrap().step(Vec::new());
+        let said = agent.said();
+        let beats =
+            said.iter().filter_map(|said| if let Message::Heartbeat(beat) = said { Some(beat.number) } else { None });
+        let number = if in_heartbeat { beats.max().unwrap() } else { 0 };
+        agent.tell(1, FromCoordinator::Renewed { number, leases: vec![(claim(), None)] });
+        *agent.now.0.borrow_mut() += 20_000;
+        agent.driver.as_mut().unwrap().step(Vec::new());
+        assert_eq!(!agent.said().is_empty(), stays, "it goes on saying heartbeats in the old session");
+        assert_eq!(agent.did(), Vec::<String>::new(), "what changes something runs to its end");
+    }
 }
 
 #[test]

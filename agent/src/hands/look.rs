@@ -9,6 +9,7 @@ use holdfast_common::claim::Claim;
 use holdfast_common::fence::Fence;
 use holdfast_common::id::Revision;
 use holdfast_common::outcome::{Exit, FailureClass, OperationState, Reading};
+use holdfast_common::report::Reread;
 use holdfast_common::spec::{ResourceAdapter, StepBody};
 
 use super::Job;
@@ -34,7 +35,7 @@ pub(super) fn after(job: &Job, ending: Ending, places: &Places) -> (Look, Option
             match reading.state {
                 OperationState::Unknown if is_refusal(job, ending) => (Look::Read(OperationState::NotApplied), None),
                 OperationState::Unknown => (Look::NotRead { why: reading.detail }, reading.revision),
-                state => (Look::Read(state), reading.revision),
+                _ => (Look::Read(reading.state_of(job.step.revision.as_ref())), reading.revision),
             }
         }
         (Inspect::Revision, ResourceAdapter::Command { inspect: Some(argv), .. }) => {
@@ -49,7 +50,7 @@ pub(super) fn after(job: &Job, ending: Ending, places: &Places) -> (Look, Option
 
 fn is_refusal(job: &Job, ending: Ending) -> bool {
     let refused = ending.class == FailureClass::Permanent && matches!(ending.exit, Exit::Exited(_));
-    refused && matches!(job.step.body, StepBody::Release { .. })
+    refused && matches!(job.step.body, StepBody::Release { .. } | StepBody::Restore)
 }
 
 fn by_revision(job: &Job, observed: &Revision) -> Look {
@@ -66,6 +67,52 @@ fn read_command(
 ) -> Result<Revision, String> {
     let inspection = Inspection { argv, environment: &environment, folder: &folder, timeout: INSPECT_TIMEOUT };
     command::inspect(&inspection).map_err(|error| with_causes(&error))
+}
+
+/// Reads again what a carried step had left.
+pub(super) fn again(job: &Job, places: &Places) -> Reread {
+    let failed = |detail: &str| Reread::Failed { detail: detail.to_owned() };
+    let Some(resource) = job.resource() else { return failed("the step's resource is not part of the offer") };
+    match (job.capability().inspect, &resource.adapter) {
+        (Inspect::Operation, ResourceAdapter::Release { root, .. }) => {
+            let root = PathBuf::from(root);
+            let reading = release::inspect(&root, &job.operation());
+            match release::revision(&root) {
+                // Nothing says what is there; that nothing of ours is there would be said.
+                Err(error) => failed(&with_causes(&error)),
+                Ok(_) => Reread::Read { reading },
+            }
+        }
+        (Inspect::Revision, ResourceAdapter::Command { inspect: Some(argv), .. }) => {
+            match read_command(argv, job.environment(), places.state().to_owned()) {
+                Ok(observed) => {
+                    let state = match by_revision(job, &observed) {
+                        Look::Read(state) => state,
+                        Look::CannotInspect | Look::NotRead { .. } => OperationState::Unknown,
+                    };
+                    let identity = format!("{}/{}", job.assignment.target, resource.name);
+                    Reread::Read { reading: told(identity, state, observed) }
+                }
+                Err(why) => failed(&why),
+            }
+        }
+        (Inspect::None | Inspect::Revision | Inspect::Operation, _) => {
+            failed("the resource declares no way to read it")
+        }
+    }
+}
+
+/// What a resource's inspection command told.
+fn told(resource_identity: String, state: OperationState, observed: Revision) -> Reading {
+    Reading {
+        resource_identity,
+        state,
+        revision: Some(observed),
+        active: None,
+        highest_fence: None,
+        retained: Vec::new(),
+        detail: "told by the resource's inspection command".to_owned(),
+    }
 }
 
 /// Answers the coordinator's question about a resource.
@@ -110,14 +157,10 @@ fn ask_command(inquiry: &Inquiry, argv: &[String], places: &Places) -> Finding {
     environment.remove("HOLDFAST_ATTEMPT");
     environment.remove("HOLDFAST_FENCE");
     match read_command(argv, environment, places.state().to_owned()) {
-        Ok(observed) => Finding::Read(Reading {
-            resource_identity: format!("{}/{}", inquiry.target, inquiry.resource.name),
-            state: state_of(inquiry, &observed),
-            revision: Some(observed),
-            active: None,
-            highest_fence: None,
-            detail: "told by the resource's inspection command".to_owned(),
-        }),
+        Ok(observed) => {
+            let identity = format!("{}/{}", inquiry.target, inquiry.resource.name);
+            Finding::Read(told(identity, state_of(inquiry, &observed), observed))
+        }
         Err(why) => Finding::Failed(why),
     }
 }

@@ -18,14 +18,14 @@ use holdfast_agent_core::decide::Refused;
 use holdfast_agent_core::outcome::{self, Ending};
 use holdfast_agent_core::work::{Assignment, Boot};
 use holdfast_common::adapter::{Capability, Enforce, Inspect};
-use holdfast_common::id::{AttemptId, OperationId, StepName};
+use holdfast_common::id::{AttemptId, OperationId, Revision, StepName};
 use holdfast_common::outcome::{Exit, FailureClass, StepEnd};
 use holdfast_common::spec::{ResourceAdapter, ResourceSpec, StepBody, StepSpec};
 use holdfast_common::text::bounded;
 use holdfast_common::time::Millis;
 
 use crate::adapters::command::{Context, environment};
-use crate::adapters::release::{self, ApplySpec};
+use crate::adapters::release::{self, ApplySpec, Content};
 use crate::archive::{self, Archive, Limits};
 use crate::boottime::BootTime;
 use crate::bugs::{self, Bug};
@@ -111,6 +111,14 @@ impl Hands for Workshop {
         self.spawn("archive", move |bench| bench.examine(&job));
     }
 
+    fn reread(&mut self, assignment: &Assignment, step: &StepSpec) {
+        let job = Job { assignment: assignment.clone(), step: step.clone() };
+        self.spawn("reread", move |bench| {
+            let found = look::again(&job, &bench.places);
+            bench.tell(HandEvent::Reread(job.attempt(), job.step.name.clone(), found));
+        });
+    }
+
     fn launch(&mut self, assignment: &Assignment, step: &StepSpec, not_after: Option<Boot>) {
         let job = Job { assignment: assignment.clone(), step: step.clone() };
         self.spawn("step", move |bench| bench.launch(&job, not_after));
@@ -153,6 +161,7 @@ impl Bench {
     fn examine(&self, job: &Job) {
         let refused = match &job.step.body {
             StepBody::Release { archive, sha256 } => self.brought(job, archive, sha256).err(),
+            StepBody::Restore => job.all_retained().err(),
             StepBody::Command { .. } | StepBody::Check(_) => None,
         };
         self.tell(HandEvent::Examined(job.attempt(), job.step.name.clone(), refused));
@@ -216,23 +225,14 @@ impl Bench {
             StepBody::Command { argv } => Ok(Body::Command { argv: argv.clone() }),
             StepBody::Check(check) => Ok(Body::Check { check: check.clone() }),
             StepBody::Release { archive, sha256 } => {
-                let resource = job.resource().ok_or("the step's resource is not part of the offer")?;
-                let ResourceAdapter::Release { root, retain } = &resource.adapter else {
-                    return Err("the step's resource is no release folder".to_owned());
-                };
                 let named = job.step.revision.clone().map_or_else(|| release::default_revision(sha256), Ok);
-                Ok(Body::Release {
-                    apply: ApplySpec {
-                        root: root.into(),
-                        operation: job.operation(),
-                        fence: job.assignment.claim.fence,
-                        revision: named.map_err(|error| error.to_string())?,
-                        expected_revision: job.step.expected_revision.clone(),
-                        archive: Fetcher::path(&self.places, job.attempt(), archive, sha256),
-                        sha256: sha256.clone(),
-                        retain: *retain,
-                    },
-                })
+                let path = Fetcher::path(&self.places, job.attempt(), archive, sha256);
+                let content = Content::Archive { path, sha256: sha256.clone() };
+                job.apply(named.map_err(|error| error.to_string())?, content)
+            }
+            StepBody::Restore => {
+                let revision = job.step.revision.clone().ok_or("the step names no revision to go back to")?;
+                job.apply(revision, Content::Retained)
             }
         }
     }
@@ -286,9 +286,9 @@ impl Bench {
     /// output.
     fn last_line(&self, job: &Job, ending: Ending) -> Option<String> {
         let tells = match (&job.step.body, ending.exit) {
-            (StepBody::Release { .. }, Exit::Exited(status)) => status != 0,
+            (StepBody::Release { .. } | StepBody::Restore, Exit::Exited(status)) => status != 0,
             (StepBody::Check(_), Exit::Exited(_)) => true,
-            (StepBody::Command { .. } | StepBody::Release { .. } | StepBody::Check(_), _) => false,
+            (StepBody::Command { .. } | StepBody::Release { .. } | StepBody::Restore | StepBody::Check(_), _) => false,
         };
         if !tells {
             return None;
@@ -437,13 +437,65 @@ impl Job {
         environment
     }
 
+    /// Whether the deployment lists that exit status of a command as worth another try.
+    fn is_transient(&self, status: i32) -> bool {
+        u8::try_from(status).is_ok_and(|status| self.assignment.transient_exit_codes.contains(&status))
+    }
+
+    /// To put a revision in place on the step's resource.
+    fn apply(&self, revision: Revision, content: Content) -> Result<Body, String> {
+        let resource = self.resource().ok_or("the step's resource is not part of the offer")?;
+        let ResourceAdapter::Release { root, retain } = &resource.adapter else {
+            return Err("the step's resource is no release folder".to_owned());
+        };
+        let apply = ApplySpec {
+            root: root.into(),
+            operation: self.operation(),
+            fence: self.assignment.claim.fence,
+            revision,
+            expected_revision: self.step.expected_revision.clone(),
+            content,
+            retain: *retain,
+        };
+        Ok(Body::Release { apply })
+    }
+
+    /// Whether every revision that the attempt is still to put back is there: looked at before the first of them changes anything.
+    fn all_retained(&self) -> Result<(), Refused> {
+        let Assignment { steps, carried, .. } = &self.assignment;
+        let left = steps.iter().filter(|step| matches!(step.body, StepBody::Restore) && !carried.contains(&step.name));
+        left.cloned().try_for_each(|step| Job { assignment: self.assignment.clone(), step }.is_retained())
+    }
+
+    fn is_retained(&self) -> Result<(), Refused> {
+        let refused = |class, detail| Refused { class, detail };
+        let (Some(resource), Some(revision)) = (self.resource(), &self.step.revision) else {
+            return Err(refused(FailureClass::Permanent, "the step names no revision or no resource".to_owned()));
+        };
+        let ResourceAdapter::Release { root, .. } = &resource.adapter else {
+            return Err(refused(FailureClass::Permanent, format!("{} keeps no older release", resource.name)));
+        };
+        let retained = release::retained(root.as_ref())
+            .map_err(|error| refused(FailureClass::Infrastructure, crate::internal::with_causes(&error)))?;
+        if retained.contains(revision) {
+            return Ok(());
+        }
+        let there: Vec<_> = retained.iter().map(Revision::to_string).collect();
+        let there = if there.is_empty() { "nothing".to_owned() } else { there.join(", ") };
+        let detail = format!("revision {revision} is not retained on {}: it has {there}", resource.name);
+        Err(refused(FailureClass::Permanent, detail))
+    }
+
     fn ending(&self, exit: Exit, stopped_by_us: bool, none_left: bool) -> Ending {
         let class = match (&self.step.body, exit) {
-            (StepBody::Release { .. }, Exit::Exited(status)) => release::class_of_exit(status),
+            (StepBody::Release { .. } | StepBody::Restore, Exit::Exited(status)) => release::class_of_exit(status),
             (_, Exit::NotSpawned) => FailureClass::Infrastructure,
+            (StepBody::Command { .. }, Exit::Exited(status)) if self.is_transient(status) => FailureClass::Transient,
             // The check could not look, or something ended it: no word on what it was to look at.
             (StepBody::Check(_), exit) if !is_word_of_a_check(exit) => FailureClass::Infrastructure,
-            (StepBody::Release { .. } | StepBody::Command { .. } | StepBody::Check(_), _) => FailureClass::Permanent,
+            (StepBody::Release { .. } | StepBody::Restore | StepBody::Command { .. } | StepBody::Check(_), _) => {
+                FailureClass::Permanent
+            }
         };
         Ending { exit, stopped_by_us, none_left, class }
     }

@@ -49,6 +49,8 @@ fn work() -> Work {
         carried: BTreeSet::new(),
         grace: Millis(1),
         goes_on: None,
+        carries: Vec::new(),
+        transient_exit_codes: BTreeSet::new(),
     };
     Work::taken(assignment, LeaseCount::NotLive, None)
 }

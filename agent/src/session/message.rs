@@ -6,7 +6,7 @@ use holdfast_agent_core::work::{Assignment, GoesOn};
 use holdfast_common::claim::Claim;
 use holdfast_common::fence::Fence;
 use holdfast_common::id::{AgentName, EvidenceId, OperationId, SessionId, StepName, StoreId, TargetName};
-use holdfast_common::report::{Disposition, PermitDenial, ReportSequence};
+use holdfast_common::report::{Carry, Disposition, PermitDenial, ReportSequence};
 use holdfast_common::spec::{PlanDigest, ResourceSpec, StepSpec};
 use holdfast_common::time::Millis;
 use holdfast_proto::convert::{
@@ -185,9 +185,21 @@ fn offer_from_wire(offer: v1::Offer) -> Result<FromCoordinator, Invalid> {
         carried,
         grace: duration_from_wire("cancel_grace", required("cancel_grace", offer.cancel_grace)?)?,
         goes_on: offer.goes_on.map(goes_on_from_wire).transpose()?,
+        carries: offer.carries.iter().map(carry_from_wire).collect::<Result<_, _>>()?,
+        transient_exit_codes: offer.transient_exit_codes.into_iter().map(exit_code).collect::<Result<_, _>>()?,
     };
     let ttl = duration_from_wire("ttl", required("ttl", offer.ttl)?)?;
     Ok(FromCoordinator::Offer { assignment: Box::new(assignment), ttl })
+}
+
+fn carry_from_wire(carry: &v1::Carry) -> Result<Carry, Invalid> {
+    let left = convert::parsed_or_none("carries.left", &carry.left)?;
+    Ok(Carry { step: parsed("carries.step", &carry.step)?, left })
+}
+
+fn exit_code(code: u32) -> Result<u8, Invalid> {
+    let (field, problem) = ("transient_exit_codes", "not an exit status of a failure");
+    u8::try_from(code).ok().filter(|code| *code != 0).ok_or(Invalid::Range { field, problem })
 }
 
 fn goes_on_from_wire(goes_on: v1::GoesOn) -> Result<GoesOn, Invalid> {

@@ -5,6 +5,7 @@ mod checks;
 mod host;
 mod release;
 mod release_race;
+mod restore;
 mod supervisor;
 mod supervisor_loss;
 mod support;

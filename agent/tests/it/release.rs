@@ -1,30 +1,10 @@
 //! Release folders: what is refused, what is kept, what is read.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
-use holdfast_agent::adapters::release::{self, Applied, Error, apply, class_of_exit, inspect, raise};
+use holdfast_agent::adapters::release::{self, Applied, Content, Error, apply, class_of_exit, inspect, raise};
 use holdfast_common::id::Revision;
 use holdfast_common::outcome::{FailureClass, OperationState};
 
-use crate::support::{self, Folder, Paused, Site, fence, fence_in, operation, resume, wait_for_pause};
-
-/// Every path below a folder, with what a change would change.
-fn everything(root: &Path) -> BTreeMap<std::path::PathBuf, (u64, std::time::SystemTime)> {
-    let mut found = BTreeMap::new();
-    let mut folders = vec![root.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).into_iter().flatten() {
-            let path = entry.unwrap().path();
-            let metadata = std::fs::symlink_metadata(&path).unwrap();
-            found.insert(path.clone(), (metadata.len(), metadata.modified().unwrap()));
-            if metadata.is_dir() {
-                folders.push(path);
-            }
-        }
-    }
-    found
-}
+use crate::support::{self, Folder, Paused, Site, everything, fence, fence_in, operation, resume, wait_for_pause};
 
 #[test]
 fn a_stale_fence_is_refused_and_the_same_operation_is_applied_once() {
@@ -85,7 +65,9 @@ fn a_bad_archive_changes_nothing_at_all() {
     assert_eq!(apply(&site.spec(1, fence(1))).unwrap(), Applied::Flipped);
     let before = everything(&site.root);
     let mut spec = site.spec(2, fence(2));
-    spec.sha256 = "0".repeat(64);
+    if let Content::Archive { sha256, .. } = &mut spec.content {
+        *sha256 = "0".repeat(64);
+    }
     let error = apply(&spec).unwrap_err();
     assert!(matches!(error, Error::Archive(_)));
     assert_eq!(class_of_exit(i32::from(error.exit())), FailureClass::Permanent);

@@ -1,12 +1,13 @@
 //! What several tests of the agent share.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use holdfast_agent::adapters::release::{ApplySpec, RaiseSpec};
+use holdfast_agent::adapters::release::{ApplySpec, Content, RaiseSpec};
 use holdfast_agent::internal::{INTERNAL, InspectSpec, name};
 use holdfast_common::fence::{Epoch, Fence};
 use holdfast_common::id::{DeploymentId, OperationId, Revision, StepName};
@@ -81,8 +82,7 @@ impl Site {
             fence,
             revision: Revision::new(format!("v{number}")).unwrap(),
             expected_revision: None,
-            archive,
-            sha256,
+            content: Content::Archive { path: archive, sha256 },
             retain: 5,
         }
     }
@@ -147,4 +147,21 @@ pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> 
         std::thread::yield_now();
         std::thread::park_timeout(Duration::from_millis(2));
     }
+}
+
+/// Every path below a folder, with what a change would change.
+pub(crate) fn everything(root: &Path) -> BTreeMap<PathBuf, (u64, std::time::SystemTime)> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            let metadata = std::fs::symlink_metadata(&path).unwrap();
+            found.insert(path.clone(), (metadata.len(), metadata.modified().unwrap()));
+            if metadata.is_dir() {
+                folders.push(path);
+            }
+        }
+    }
+    found
 }

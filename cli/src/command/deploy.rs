@@ -10,7 +10,7 @@ use holdfast_common::time::Millis;
 use holdfast_proto::v1;
 
 use super::watching::interrupted;
-use super::{Context, Outcome, file, label, record, several, watch};
+use super::{Context, Outcome, file, several, watch};
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::{BoxedPrinter, size};
@@ -80,14 +80,8 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
         })?,
     };
     let deployment = answer.deployment.ok_or(Failure::incomplete("deployment"))?;
-    let name = one_line(&label(&deployment));
-    let was = if answer.existed { "was recorded before under" } else { "is recorded under" };
-    context.printer.talk(&format!("{name} {was} request id {request}"))?;
-    if args.detach {
-        context.printer.record(&record("Deployment", &deployment, name.clone(), format!("{name}\n")))?;
-        return Ok(ExitCode::Done);
-    }
-    watch::follow(client, &deployment, args.timeout, context).await
+    let recorded = watch::Recorded { deployment, existed: answer.existed, request };
+    watch::recorded(client, &recorded, args.detach, args.timeout, context).await
 }
 
 async fn send(uploads: Vec<Upload>, client: &Client, printer: &mut BoxedPrinter) -> Result<(), Failure> {

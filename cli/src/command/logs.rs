@@ -77,8 +77,9 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
     }
     let client = context.client().await?;
     let about = client.deployment(&args.deployment).await?.summary.unwrap_or_default();
+    let narrowed = args.step.is_some() || args.attempt.is_some() || args.stream.is_some() || args.since_offset > 0;
     let request = v1::ReadLogsRequest {
-        deployment: about.id,
+        deployment: about.id.clone(),
         step: args.step.unwrap_or_default(),
         attempt: args.attempt.unwrap_or_default(),
         follow: args.follow,
@@ -90,12 +91,23 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
         from: Vec::new(),
         from_offset: args.since_offset,
     };
-    let mut reading = Reading { raw: args.raw, read: BTreeMap::new(), last: None };
-    tokio::select! {
+    let mut reading = Reading { raw: args.raw, read: BTreeMap::new(), last: None, told: false };
+    let ended = tokio::select! {
         biased;
-        () = interrupted(), if args.follow => Ok(ExitCode::Interrupted),
-        ended = reading.all(&client, request, context) => ended.map(|()| ExitCode::Done),
+        () = interrupted(), if args.follow => return Ok(ExitCode::Interrupted),
+        ended = reading.all(&client, request, context) => ended,
+    };
+    ended?;
+    if !reading.told {
+        let label = holdfast_common::text::one_line(&about.label);
+        context.printer.talk(&format!("{}; what is known of each step: holdfast show {label}", nothing(narrowed)))?;
     }
+    Ok(ExitCode::Done)
+}
+
+/// What is said where there was nothing to print.
+fn nothing(narrowed: bool) -> &'static str {
+    if narrowed { "nothing that was asked for was written" } else { "no step wrote anything" }
 }
 
 /// Attempt, step, stream.
@@ -115,6 +127,8 @@ struct Reading {
     raw: bool,
     read: BTreeMap<Key, Read>,
     last: Option<Key>,
+    /// Whether anything was printed, or said to be missing.
+    told: bool,
 }
 
 impl Reading {
@@ -191,6 +205,7 @@ impl Reading {
         piece.data = piece.data.split_off(usize::try_from(known).unwrap_or(usize::MAX).min(piece.data.len()));
         piece.offset = piece.offset.saturating_add(known);
         read.next = end;
+        self.told = true;
         if self.raw {
             return Ok(context.printer.raw(&piece.data)?);
         }
@@ -217,6 +232,7 @@ impl Reading {
         if !read.gaps.insert((gap.from, gap.reason)) {
             return Ok(());
         }
+        self.told = true;
         if context.printer.format().is_json() {
             return row(piece, context);
         }

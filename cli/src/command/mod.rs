@@ -4,6 +4,7 @@
 //! wrong. Nothing here knows of the process: streams, variables and the person at the keyboard are given.
 
 pub mod agents;
+pub mod audit;
 pub mod cancel;
 pub mod check;
 pub mod completion;
@@ -18,6 +19,7 @@ pub mod logs;
 pub mod man;
 pub mod plan;
 pub mod reconcile;
+pub mod rollback;
 pub mod show;
 pub mod target;
 pub mod targets;
@@ -84,7 +86,7 @@ async fn dispatch(command: Command, output: &Options, context: &mut Context) -> 
     match command {
         Command::Deploy(args) => deploy::run(args, context).await,
         Command::Plan(args) => plan::run(args, context).await,
-        Command::Check(args) => check::run(&args, context),
+        Command::Check(args) => check::run(args, context),
         Command::List(args) => list::run(&args, context).await,
         Command::Show(args) => show::run(&args, context).await,
         Command::Watch(args) => watch::run(args, context).await,
@@ -94,9 +96,11 @@ async fn dispatch(command: Command, output: &Options, context: &mut Context) -> 
         Command::Cancel(args) => cancel::run(args, context).await,
         Command::Evidence(args) => evidence::run(&args, context).await,
         Command::Reconcile { command } => reconcile::run(command, context).await,
+        Command::Rollback(args) => rollback::run(args, context).await,
         Command::Targets(args) => targets::run(&args, context).await,
         Command::Target { command } => target::run(command, context).await,
         Command::Agents(args) => agents::run(&args, context).await,
+        Command::Audit { command } => audit::run(command, context).await,
         Command::Login(args) => login::run(args, context).await,
         Command::Context { command } => contexts::run(command, context),
         Command::Token { command } => token::run(command, context).await,

@@ -1,7 +1,8 @@
 //! `holdfast token create|list|revoke`
 
 use clap::Subcommand;
-use holdfast_common::code::ExitCode;
+use holdfast_common::code::{Code, ExitCode};
+use holdfast_common::problem::Problem;
 use holdfast_common::text::one_line;
 use holdfast_common::time::Millis;
 use holdfast_proto::convert::duration_to_wire;
@@ -9,7 +10,7 @@ use holdfast_proto::v1;
 
 use super::{Context, Outcome, items};
 use crate::failure::Failure;
-use crate::output::{Listing, Record};
+use crate::output::{Format, Listing, Record};
 use crate::view::{self, stamp, word};
 
 /// Operators' tokens, within what your own allows.
@@ -61,7 +62,23 @@ pub(super) async fn run(command: Command, context: &mut Context) -> Outcome {
     }
 }
 
+/// The secret is shown only once: nothing is made where it would not be shown at all.
+fn shows_the_secret(format: Format) -> Result<(), Failure> {
+    match format {
+        Format::Table | Format::Json | Format::Jsonl => Ok(()),
+        Format::Name => Err(Problem::new(
+            Code::InvalidValue,
+            "-o name would leave out the token's secret, which is shown only once",
+        )
+        .so("nothing was made")
+        .next("leave out -o name: without it stdout is the secret alone")
+        .next("or --json, whose \"secret\" it is")
+        .into()),
+    }
+}
+
 async fn create(args: Create, context: &mut Context) -> Outcome {
+    shows_the_secret(context.printer.format())?;
     let client = context.client().await?;
     let request =
         v1::CreateTokenRequest { name: args.name, grants: args.roles, life: Some(duration_to_wire(args.ttl)) };
@@ -103,6 +120,17 @@ async fn revoke(name: &str, context: &mut Context) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_token_is_made_whose_secret_would_not_be_shown() {
+        for format in [Format::Table, Format::Json, Format::Jsonl] {
+            assert!(shows_the_secret(format).is_ok(), "{format:?}");
+        }
+        let failure = shows_the_secret(Format::Name).expect_err("the secret would be lost");
+        let problem = failure.problem().expect("a refusal");
+        assert_eq!(problem.code, Code::InvalidValue);
+        assert!(problem.to_string().contains("nothing was made"), "{problem}");
+    }
 
     #[test]
     fn a_role_may_name_its_targets_and_counts_on_all_of_them_without() {

@@ -1,10 +1,13 @@
 //! `holdfast watch D`
 
+use holdfast_common::code::ExitCode;
+use holdfast_common::id::RequestId;
+use holdfast_common::text::one_line;
 use holdfast_common::time::Millis;
 use holdfast_proto::v1;
 
 use super::watching::{Ended, Voice, Watching, conclude};
-use super::{Context, Outcome};
+use super::{Context, Outcome, label, record};
 use crate::client::Client;
 use crate::outcome::Goal;
 
@@ -22,6 +25,33 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
     let client = context.client().await?;
     let deployment = client.deployment(&args.deployment).await?;
     follow(client, &deployment, args.timeout, context).await
+}
+
+/// What was asked for under a request id, as it is on record.
+pub(super) struct Recorded {
+    pub(super) deployment: v1::Deployment,
+    /// It had been recorded before.
+    pub(super) existed: bool,
+    pub(super) request: RequestId,
+}
+
+/// Says that it is on record, and watches it unless detached.
+pub(super) async fn recorded(
+    client: Client,
+    recorded: &Recorded,
+    detach: bool,
+    timeout: Option<Millis>,
+    context: &mut Context,
+) -> Outcome {
+    let Recorded { deployment, existed, request } = recorded;
+    let name = one_line(&label(deployment));
+    let was = if *existed { "was recorded before under" } else { "is recorded under" };
+    context.printer.talk(&format!("{name} {was} request id {request}"))?;
+    if detach {
+        context.printer.record(&record("Deployment", deployment, name.clone(), format!("{name}\n")))?;
+        return Ok(ExitCode::Done);
+    }
+    follow(client, deployment, timeout, context).await
 }
 
 /// Watches to where somebody must act or it has ended.

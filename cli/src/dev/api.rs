@@ -197,6 +197,35 @@ impl Api {
         let answer = self.client().decide(timely(request)).await.map_err(refused("decide"))?;
         answer.into_inner().deployment.ok_or_else(|| nothing("decide"))
     }
+
+    pub(super) async fn rollback_candidates(&self, target: &str) -> Result<Vec<v1::RollbackCandidate>, Refused> {
+        let wait = Some(duration_to_wire(INQUIRY));
+        let request = v1::ListRollbackCandidatesRequest { target: target.to_owned(), wait };
+        let answer = self.client().list_rollback_candidates(patient(request)).await;
+        Ok(answer.map_err(refused("list where to go back to"))?.into_inner().candidates)
+    }
+
+    /// Undoes the deployments of those numbers.
+    pub(super) async fn rollback(
+        &self,
+        target: &str,
+        to: &str,
+        undoes: &[u64],
+        reason: &str,
+    ) -> Result<v1::Deployment, Refused> {
+        let request = v1::RollbackRequest {
+            request_id: uuid::Uuid::new_v4().to_string(),
+            target: target.to_owned(),
+            to: to.to_owned(),
+            reason: reason.to_owned(),
+            attested: String::new(),
+            confirm: target.to_owned(),
+            wait: Some(duration_to_wire(INQUIRY)),
+            undoes: undoes.to_vec(),
+        };
+        let answer = self.client().rollback(patient(request)).await.map_err(refused("roll back"))?;
+        answer.into_inner().deployment.ok_or_else(|| nothing("roll back"))
+    }
 }
 
 /// A stream of events.

@@ -84,7 +84,7 @@ impl Lines {
                 proxy.heal().await;
                 format!(
                     "the line of {agent} is whole again: it reports what it did meanwhile. What went uncertain stays so \
-                     until somebody decides: holdfast reconcile list"
+                     until it is decided: holdfast reconcile list"
                 )
             }
         };

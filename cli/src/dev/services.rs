@@ -120,7 +120,7 @@ impl Services {
                 self.agents[index].resume();
                 format!(
                     "{name} goes on: it finds that its leases have run out, and reports what it knows. What went \
-                     uncertain stays so until somebody decides: holdfast reconcile list"
+                     uncertain stays so until it is decided: holdfast reconcile list"
                 )
             }
             Request::Kill { .. } if runs => {

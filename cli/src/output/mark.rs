@@ -26,7 +26,7 @@ impl Mark {
     #[must_use]
     pub fn symbol(self, terminal: &Terminal) -> &'static str {
         let (symbol, plain) = match self {
-            Mark::Asked => ("◆ ", "? "),
+            Mark::Asked => ("◆ ", "> "),
             Mark::Decided => ("■ ", "# "),
             Mark::Reported => ("├┤", "[]"),
             Mark::Read => ("○ ", "o "),
@@ -65,5 +65,6 @@ mod tests {
             assert!(symbols.iter().all(|symbol| symbol.chars().count() == 2));
         }
         assert!(Mark::ALL.iter().all(|mark| mark.symbol(&plain).is_ascii()));
+        assert!(Mark::ALL.iter().all(|mark| !mark.symbol(&plain).contains('?')), "a mark is no doubt");
     }
 }

@@ -1,9 +1,11 @@
 //! The five facets of a deployment: what was asked, who is in contact, what is known of the effect, what is reserved,
 //! and what evidence there is. Never mixed: an intent is not an observation.
 
-use holdfast_common::text::one_line;
+use holdfast_common::text::{bounded, one_line};
 use holdfast_common::time::Millis;
-use holdfast_proto::v1::{self, AttemptState, DeploymentState, StepEffect, StepState};
+use holdfast_proto::v1::{
+    self, AttemptState, CarryState, DecisionKind, DeploymentState, OperationState, RunnerState, StepEffect, StepState,
+};
 
 use super::cancellation::asker;
 use super::{Canvas, stamp, word};
@@ -18,7 +20,7 @@ pub(super) fn all(deployment: &v1::Deployment, canvas: Canvas<'_>) -> [(&'static
     [
         ("Intent", intent(deployment, canvas)),
         ("Contact", contact(deployment)),
-        ("Effect", effect(deployment)),
+        ("Effect", effect(deployment, canvas)),
         ("Reservation", reservation(deployment, canvas)),
         ("Evidence", evidence(deployment)),
     ]
@@ -30,6 +32,11 @@ fn intent(deployment: &v1::Deployment, canvas: Canvas<'_>) -> Vec<String> {
         let at = stamp::aged(summary.submitted_at.as_ref(), canvas).unwrap_or_default();
         lines.push(format!("{} asked for it {at}", one_line(&summary.submitted_by)));
     }
+    lines.extend(deployment.rollback.iter().flat_map(goes_back));
+    if !deployment.rolled_back_by.is_empty() {
+        let by: Vec<String> = deployment.rolled_back_by.iter().map(|label| one_line(label)).collect();
+        lines.push(format!("{} goes back over it", by.join(", ")));
+    }
     let mut inputs: Vec<String> =
         deployment.inputs.iter().map(|(name, value)| format!("{}={}", one_line(name), one_line(value))).collect();
     inputs.sort();
@@ -40,6 +47,23 @@ fn intent(deployment: &v1::Deployment, canvas: Canvas<'_>) -> Vec<String> {
     if let Some(cancel) = &deployment.cancellation {
         let at = stamp::near(cancel.requested_at.as_ref(), canvas).unwrap_or_default();
         lines.push(format!("{} asked for a stop {at}: {}", asker(cancel), one_line(&cancel.reason)));
+    }
+    lines
+}
+
+/// What a rollback undoes, why, and on top of what.
+fn goes_back(of: &v1::RollbackOf) -> Vec<String> {
+    let undoes: Vec<String> = of.undoes.iter().map(|label| one_line(label)).collect();
+    let mut lines = vec![format!("to go back over {}: {}", undoes.join(", "), one_line(&of.reason))];
+    if !of.attested.is_empty() {
+        lines.push(format!("compatible on a person's word: {}", one_line(&of.attested)));
+    }
+    match v1::RollbackBase::try_from(of.base) {
+        Ok(v1::RollbackBase::Unresolved) => lines.push(
+            "on top of what is partial or unknown: until a change of its own is applied, only a decision ends it"
+                .to_owned(),
+        ),
+        Ok(v1::RollbackBase::AtRest | v1::RollbackBase::Known | v1::RollbackBase::Unspecified) | Err(_) => {}
     }
     lines
 }
@@ -67,43 +91,80 @@ fn contact(deployment: &v1::Deployment) -> Vec<String> {
         }
         (None, _, _) => format!("no lease is live; the last was attempt {} on {agent}", last.number),
     };
-    vec![line]
+    let mut lines = vec![line];
+    lines.extend(tries(deployment));
+    lines
+}
+
+/// How many tries were made, once there was more than one or none is left.
+fn tries(deployment: &v1::Deployment) -> Option<String> {
+    let (made, max) = (deployment.tries, deployment.max_tries);
+    let told = made > 1 || (made > 0 && made >= max && max > 1);
+    let state = deployment.summary.as_ref().map_or(0, |summary| summary.state);
+    told.then(|| match (max.saturating_sub(made), goes_on_by_itself(state)) {
+        (0, _) => format!("{made} tries of {max} are used up"),
+        (left, true) => format!("{made} tries of {max} were made, {left} more may follow by themselves"),
+        (_, false) => format!("{made} tries of {max} were made"),
+    })
+}
+
+/// Whether another try may follow without anybody's doing.
+fn goes_on_by_itself(state: i32) -> bool {
+    match DeploymentState::try_from(state) {
+        Ok(DeploymentState::Queued | DeploymentState::Active) => true,
+        Ok(
+            DeploymentState::Uncertain
+            | DeploymentState::Held
+            | DeploymentState::Succeeded
+            | DeploymentState::Failed
+            | DeploymentState::Cancelled
+            | DeploymentState::Unspecified,
+        )
+        | Err(_) => false,
+    }
 }
 
 const MAY_RUN: &str = "whether it is still at work, and what it left at the target";
 
 /// What is known of one mutating step: its last word over all attempts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Last<'a> {
     Applied,
+    /// It was applied, and somebody else has changed it since.
+    Disturbed,
     /// Nobody can tell what it came to; `what` is known of it, `open` what is not.
     Open {
         agent: &'a str,
         what: &'static str,
         open: &'static str,
     },
-    /// Nobody could tell, and a recorded decision settled what follows.
-    Settled,
+    /// A recorded decision settled what it came to.
+    Settled(Option<&'a v1::DecisionRecord>),
     MaybePartial,
     /// It ended so, and the decision that ended the deployment settled what is made of it.
-    PartialSettled,
+    PartialSettled(Option<&'a v1::DecisionRecord>),
     Ended,
 }
 
 impl<'a> Last<'a> {
     /// `None` where the attempt did not begin the step: that says nothing about an attempt before it.
-    fn of(attempt: &'a v1::Attempt, step: &v1::StepRun, decided: bool) -> Option<Self> {
+    fn of(deployment: &'a v1::Deployment, attempt: &'a v1::Attempt, step: &v1::StepRun) -> Option<Self> {
         let open = |what, open| {
             let settled = attempt.state == AttemptState::Resolved as i32;
-            Some(if settled { Last::Settled } else { Last::Open { agent: &attempt.agent, what, open } })
+            let of_it = || Last::Settled(decision_on(deployment, attempt));
+            Some(if settled { of_it() } else { Last::Open { agent: &attempt.agent, what, open } })
         };
+        let decided = deployment.ended_by_decision;
         match StepState::try_from(step.state) {
+            Ok(StepState::Carried) if step.carry == CarryState::Differs as i32 => Some(Last::Disturbed),
             Ok(StepState::Applied | StepState::Carried) => Some(Last::Applied),
             Ok(StepState::Permitted) => open("was permitted and may have begun", MAY_RUN),
             Ok(StepState::Started) => open("has begun", MAY_RUN),
             Ok(StepState::Unknown) => open("ended in a way that nobody can tell", "what it left at the target"),
             Err(_) => open("is in a state that this version does not know", MAY_RUN),
-            Ok(StepState::Failed | StepState::Stopped) if step.maybe_partial && decided => Some(Last::PartialSettled),
+            Ok(StepState::Failed | StepState::Stopped) if step.maybe_partial && decided => {
+                Some(Last::PartialSettled(decision_on(deployment, attempt)))
+            }
             Ok(StepState::Failed | StepState::Stopped) if step.maybe_partial => Some(Last::MaybePartial),
             Ok(StepState::Failed | StepState::Stopped) => Some(Last::Ended),
             Ok(StepState::Pending | StepState::NotStarted | StepState::Unspecified) => None,
@@ -111,11 +172,55 @@ impl<'a> Last<'a> {
     }
 }
 
+/// The decision that settled an attempt: the last one between its offer and the next attempt's.
+fn decision_on<'a>(deployment: &'a v1::Deployment, attempt: &v1::Attempt) -> Option<&'a v1::DecisionRecord> {
+    let next = deployment.attempts.iter().find(|other| other.number > attempt.number);
+    let until = next.and_then(|next| stamp::wall(next.offered_at.as_ref()));
+    let from = stamp::wall(attempt.offered_at.as_ref());
+    let within = |record: &&v1::DecisionRecord| {
+        let at = stamp::wall(record.at.as_ref());
+        record.kind != DecisionKind::Note as i32 && at >= from && until.is_none_or(|until| at <= Some(until))
+    };
+    deployment.decisions.iter().rfind(within)
+}
+
+/// What a decision took the step for, and on what ground.
+fn settled(record: Option<&v1::DecisionRecord>, canvas: Canvas<'_>) -> String {
+    let Some(record) = record else { return "settled by a decision".to_owned() };
+    let at = stamp::near(record.at.as_ref(), canvas).unwrap_or_default();
+    let who = format!("({}, {at})", one_line(&record.by));
+    let fenced_off = record.runner == RunnerState::FencedOff as i32;
+    let taken_for = match OperationState::try_from(record.target) {
+        Ok(OperationState::Applied) => "decided as applied",
+        Ok(OperationState::NotApplied) => "decided as not applied",
+        Ok(OperationState::Partial) => "decided as applied in part",
+        Ok(OperationState::Applying) => "decided while it was still being applied",
+        Ok(OperationState::Unknown | OperationState::Unspecified) | Err(_) => {
+            let fenced_off = if fenced_off { ", the runner fenced off" } else { "" };
+            let kind = word::decision(record.kind);
+            return format!("nobody could tell what it left{fenced_off}; {kind} was decided {who}");
+        }
+    };
+    let revision = match record.observed_revision.as_str() {
+        "" => String::new(),
+        revision => format!(", revision {}", one_line(revision)),
+    };
+    let ground = match (record.attested, record.trusted, record.evidence_ids.is_empty()) {
+        (true, ..) => ", on a person's attestation",
+        (false, true, _) => ", on its agent's own report",
+        (false, false, false) if !record.observed_revision.is_empty() => ", on a reading",
+        (false, false, false) => ", on what was filed as evidence",
+        (false, false, true) => "",
+    };
+    let fenced_off = if fenced_off { ", the runner fenced off" } else { "" };
+    format!("{taken_for}{revision}{ground}{fenced_off} {who}")
+}
+
 /// Each mutating step that was begun, in the order of the plan, with its last word.
 fn last_words(deployment: &v1::Deployment) -> Vec<(&str, Last<'_>)> {
     let mut words: Vec<(&str, Last<'_>)> = Vec::new();
     for (attempt, step) in mutating(deployment) {
-        let Some(last) = Last::of(attempt, step, deployment.ended_by_decision) else { continue };
+        let Some(last) = Last::of(deployment, attempt, step) else { continue };
         match words.iter_mut().find(|(name, _)| *name == step.name) {
             Some((_, before)) => *before = last,
             None => words.push((&step.name, last)),
@@ -132,9 +237,11 @@ fn mutating(deployment: &v1::Deployment) -> impl Iterator<Item = (&v1::Attempt, 
         .filter(|(_, step)| step.effect != StepEffect::None as i32)
 }
 
-fn effect(deployment: &v1::Deployment) -> Vec<String> {
+fn effect(deployment: &v1::Deployment, canvas: Canvas<'_>) -> Vec<String> {
     if !mutating(deployment).any(|(_, step)| step.permitted_at.is_some()) {
-        return vec!["no step was ever permitted to change anything".to_owned()];
+        let mut lines = vec!["no step was ever permitted to change anything".to_owned()];
+        lines.extend(why_not_well(deployment));
+        return lines;
     }
     let words = last_words(deployment);
     let mut lines = Vec::new();
@@ -146,20 +253,60 @@ fn effect(deployment: &v1::Deployment) -> Vec<String> {
         }
     };
     list("observed as applied", Last::Applied);
+    list("applied, and since changed by somebody else", Last::Disturbed);
     list("ended, and may be applied in part", Last::MaybePartial);
-    list("ended, perhaps in part, and settled by a decision", Last::PartialSettled);
     list("ended without being applied", Last::Ended);
-    list("nobody could tell, settled by a decision", Last::Settled);
     for (name, last) in &words {
-        if let Last::Open { agent, what, .. } = last {
-            lines.push(format!("step {} on {} {what}; its effect is not known", one_line(name), one_line(agent)));
+        let name = one_line(name);
+        match last {
+            Last::Open { agent, what, .. } => {
+                lines.push(format!("step {name} on {} {what}; its effect is not known", one_line(agent)));
+            }
+            Last::Settled(record) => lines.push(format!("{name}: {}", settled(*record, canvas))),
+            Last::PartialSettled(record) => {
+                lines.push(format!("{name}: ended, perhaps in part; {}", settled(*record, canvas)));
+            }
+            Last::Applied | Last::Disturbed | Last::MaybePartial | Last::Ended => {}
         }
     }
     if lines.is_empty() {
         lines.push("every permitted step was never started, and now never can be".to_owned());
     }
+    lines.extend(why_not_well(deployment));
     lines.extend(health(deployment));
     lines
+}
+
+/// Longest text of a step's own words, in bytes.
+const MAX_WHY: usize = 300;
+
+/// The steps of the last attempt that ended otherwise than well. Checks tell that as [`health`].
+pub(super) fn not_well(deployment: &v1::Deployment) -> impl Iterator<Item = &v1::StepRun> {
+    let steps = deployment.attempts.last().map_or(&[][..], |attempt| &attempt.steps);
+    steps.iter().filter(|step| step.looks_at.is_empty()).filter(|step| match StepState::try_from(step.state) {
+        Ok(StepState::Failed | StepState::Stopped | StepState::Unknown) => true,
+        Ok(
+            StepState::Pending
+            | StepState::Permitted
+            | StepState::Started
+            | StepState::Applied
+            | StepState::NotStarted
+            | StepState::Carried
+            | StepState::Unspecified,
+        )
+        | Err(_) => false,
+    })
+}
+
+/// What they say of it themselves.
+fn why_not_well(deployment: &v1::Deployment) -> Vec<String> {
+    let told = not_well(deployment).filter_map(|step| {
+        let exit = step.exit.as_ref().map(word::exit).unwrap_or_default();
+        let detail = bounded(&one_line(&step.detail), MAX_WHY);
+        let why = if detail.is_empty() { exit } else { detail };
+        (!why.is_empty()).then(|| format!("step {} {}: {why}", one_line(&step.name), word::step_state(step.state)))
+    });
+    told.collect()
 }
 
 /// What the last attempt saw of the health after the changes, check by check. What was not seen is said.
@@ -229,12 +376,13 @@ fn evidence(deployment: &v1::Deployment) -> Vec<String> {
 pub(super) fn open_lines(deployment: &v1::Deployment) -> Vec<String> {
     let open = |(name, last)| match last {
         Last::Open { agent, open, .. } => Some(format!("of step {} on {}: {open}", one_line(name), one_line(agent))),
-        Last::Applied | Last::Settled | Last::MaybePartial | Last::PartialSettled | Last::Ended => None,
+        Last::Disturbed => Some(format!("of step {}: what somebody else has left at its resource", one_line(name))),
+        Last::Applied | Last::Settled(_) | Last::MaybePartial | Last::PartialSettled(_) | Last::Ended => None,
     };
     last_words(deployment).into_iter().filter_map(open).collect()
 }
 
 /// The lines of the effect, for the block at the end of a watch.
-pub(super) fn effect_lines(deployment: &v1::Deployment) -> Vec<String> {
-    effect(deployment)
+pub(super) fn effect_lines(deployment: &v1::Deployment, canvas: Canvas<'_>) -> Vec<String> {
+    effect(deployment, canvas)
 }

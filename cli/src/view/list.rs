@@ -16,8 +16,22 @@ pub fn deployments(deployments: &[v1::DeploymentSummary], canvas: Canvas<'_>) ->
             (word::deployment_state(one.state), stamp::state_tone(one.state)),
             (age, Tone::Quiet),
             (one.submitted_by.clone(), Tone::Plain),
-            (one.because.clone(), Tone::Plain),
+            (because(one), Tone::Plain),
         ]);
     }
     table
+}
+
+/// Why it stands where it stands, behind what it goes back over.
+fn because(one: &v1::DeploymentSummary) -> String {
+    if one.undoes.is_empty() {
+        return one.because.clone();
+    }
+    // They are all of one target, which the row names already.
+    let numbers = one.undoes.iter().map(|label| match label.rsplit_once('#') {
+        Some((_, number)) => format!("#{number}"),
+        None => label.clone(),
+    });
+    let rollback = format!("rollback of {}", numbers.collect::<Vec<_>>().join(", "));
+    if one.because.is_empty() { rollback } else { format!("{rollback}: {}", one.because) }
 }

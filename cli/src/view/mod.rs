@@ -4,7 +4,9 @@
 //! not observed, never left out. A sentence claims no more than the answer does.
 
 mod agent;
+mod audit;
 mod cancellation;
+mod candidates;
 mod deployment;
 mod evidence;
 mod facets;
@@ -24,7 +26,9 @@ mod token;
 pub mod word;
 
 pub use agent::agents;
+pub use audit::audit;
 pub use cancellation::{Stage, cancellation, stages};
+pub use candidates::candidates;
 pub use deployment::deployment;
 pub use evidence::{evidence, one_evidence};
 pub use fleet::{fleet_line, one_line_of};

@@ -30,7 +30,7 @@ pub fn reconciliation(list: &v1::Reconciliation, canvas: Canvas<'_>) -> String {
     text.push_str(&decisions(&list.options, canvas));
     text.push_str(&format!("\nshown up to evidence {}", list.evidence_sequence));
     if !list.who_can_act.is_empty() {
-        text.push_str(&format!("; {}", one_line(&list.who_can_act)));
+        text.push_str(&format!("; can act: {}", one_line(&list.who_can_act)));
     }
     text.push('\n');
     for line in next(list, &label) {

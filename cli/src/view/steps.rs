@@ -67,7 +67,7 @@ fn note(step: &v1::StepRun, live: bool) -> String {
         step.exit.as_ref().map(word::exit).filter(|exit| !exit.is_empty() && !is_check(step)),
         (step.maybe_partial && changes).then(|| "may be applied in part".to_owned()),
         late(step, live).map(str::to_owned),
-        carried.then(|| if step.carry_reread { "read again" } else { "not read again" }.to_owned()),
+        carried.then(|| word::carry(step.carry)),
         Some(one_line(if step.detail.is_empty() { &step.looks_at } else { &step.detail }))
             .filter(|detail| !detail.is_empty()),
     ];

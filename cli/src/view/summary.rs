@@ -1,7 +1,7 @@
 //! What is known and not known of a deployment, in the shape in which refusals tell it.
 
 use holdfast_common::text::one_line;
-use holdfast_proto::v1::{self, DeploymentState};
+use holdfast_proto::v1::{self, DeploymentState, ExitKind};
 
 use super::cancellation::is_deadline;
 use super::{Canvas, facets, labelled, stamp, word};
@@ -20,10 +20,10 @@ pub fn summary(deployment: &v1::Deployment, canvas: Canvas<'_>) -> String {
         because => format!(": {}", one_line(because)),
     };
     let mut text = format!("{} {} {state}{because}\n", Tone::Strong.paint(&label, canvas.terminal), verb(about.state));
-    text.push_str(&labelled("  known", WIDTH, known(deployment)));
+    text.push_str(&labelled("  known", WIDTH, known(deployment, canvas)));
     text.push_str(&labelled("  not known", WIDTH, facets::open_lines(deployment)));
     text.push_str(&labelled("  so", WIDTH, so(deployment, about)));
-    text.push_str(&labelled("  next", WIDTH, next(about)));
+    text.push_str(&labelled("  next", WIDTH, next(deployment, about)));
     text
 }
 
@@ -43,8 +43,8 @@ fn verb(state: i32) -> &'static str {
     }
 }
 
-fn known(deployment: &v1::Deployment) -> Vec<String> {
-    let mut lines = facets::effect_lines(deployment);
+fn known(deployment: &v1::Deployment, canvas: Canvas<'_>) -> Vec<String> {
+    let mut lines = facets::effect_lines(deployment, canvas);
     if deployment.ended_by_decision {
         lines.push("a decision ended it; who took it and why is in its history".to_owned());
     }
@@ -73,11 +73,25 @@ fn so(deployment: &v1::Deployment, about: &v1::DeploymentSummary) -> Vec<String>
     }
 }
 
-fn next(about: &v1::DeploymentSummary) -> Vec<String> {
+/// Whether a process of a step that did not end well ran, so that it may have written why.
+fn has_output(deployment: &v1::Deployment) -> bool {
+    facets::not_well(deployment).any(|step| {
+        step.exit.as_ref().is_some_and(|exit| match ExitKind::try_from(exit.kind) {
+            Ok(ExitKind::Exited | ExitKind::Signaled | ExitKind::OutOfMemory) => true,
+            Ok(ExitKind::NotSpawned | ExitKind::Unknown | ExitKind::Unspecified) | Err(_) => false,
+        })
+    })
+}
+
+fn next(deployment: &v1::Deployment, about: &v1::DeploymentSummary) -> Vec<String> {
     let label = one_line(&about.label);
     match DeploymentState::try_from(about.state) {
         Ok(DeploymentState::Uncertain | DeploymentState::Held) => vec![format!("holdfast reconcile show {label}")],
-        Ok(DeploymentState::Failed) => vec![format!("holdfast logs {label}")],
+        Ok(DeploymentState::Failed) if deployment.not_healthy => {
+            vec![format!("holdfast rollback {}", one_line(&about.target)), format!("holdfast show {label}")]
+        }
+        Ok(DeploymentState::Failed) if has_output(deployment) => vec![format!("holdfast logs {label}")],
+        Ok(DeploymentState::Failed) => vec![format!("holdfast show {label}")],
         Ok(DeploymentState::Queued | DeploymentState::Active) => vec![format!("holdfast watch {label}")],
         Ok(DeploymentState::Succeeded | DeploymentState::Cancelled | DeploymentState::Unspecified) | Err(_) => {
             Vec::new()

@@ -143,11 +143,11 @@ pub fn readings(readings: &[v1::ResourceReading]) -> Table {
         let reading = one.reading.clone().unwrap_or_default();
         let state =
             one.reading.as_ref().map_or_else(|| "not read".to_owned(), |reading| word::operation(reading.state));
-        let note: Vec<String> = [&one.detail, &reading.detail]
-            .into_iter()
-            .filter(|text| !text.is_empty())
-            .map(|text| one_line(text))
-            .collect();
+        let told =
+            [&one.detail, &reading.detail].into_iter().filter(|text| !text.is_empty()).map(|text| one_line(text));
+        let retained: Vec<String> = reading.retained.iter().map(|revision| one_line(revision)).collect();
+        let retains = (!retained.is_empty()).then(|| format!("retains {}", retained.join(", ")));
+        let note: Vec<String> = told.chain(retains).collect();
         table.row([
             one_line(&one.resource),
             one_line(&one.agent),

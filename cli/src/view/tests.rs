@@ -146,10 +146,10 @@ fn a_later_word_on_a_step_replaces_an_earlier_one() {
     };
     deployment.attempts[0].state = AttemptState::Resolved as i32;
     let shown = summary(&deployment, canvas());
-    assert!(shown.contains("nobody could tell, settled by a decision: switch"), "{shown}");
+    assert!(shown.contains("switch: settled by a decision"), "{shown}");
     assert!(!shown.contains("not known"), "{shown}");
     deployment.attempts.push(again(StepState::Pending));
-    assert!(summary(&deployment, canvas()).contains("settled by a decision: switch"));
+    assert!(summary(&deployment, canvas()).contains("switch: settled by a decision"));
     deployment.attempts[1] = again(StepState::Applied);
     let shown = summary(&deployment, canvas());
     assert!(shown.contains("observed as applied: switch") && !shown.contains("settled"), "{shown}");
@@ -163,7 +163,84 @@ fn what_may_be_there_in_part_is_settled_by_the_decision_that_ended_it() {
     assert!(summary(&deployment, canvas()).contains("ended, and may be applied in part: switch"));
     deployment.ended_by_decision = true;
     let shown = summary(&deployment, canvas());
-    assert!(shown.contains("ended, perhaps in part, and settled by a decision: switch"), "{shown}");
+    assert!(shown.contains("switch: ended, perhaps in part; settled by a decision"), "{shown}");
+    deployment.decisions = vec![decided(v1::OperationState::Partial, "", 60)];
+    let shown = summary(&deployment, canvas());
+    let line =
+        "switch: ended, perhaps in part; decided as applied in part, on what was filed as evidence (dev, 14:21:00Z)";
+    assert!(shown.contains(line), "{shown}");
+}
+
+fn decided(target: v1::OperationState, revision: &str, second: i64) -> v1::DecisionRecord {
+    v1::DecisionRecord {
+        by: "dev".to_owned(),
+        at: stamp(second),
+        kind: v1::DecisionKind::Retry as i32,
+        target: target as i32,
+        runner: v1::RunnerState::Stopped as i32,
+        observed_revision: revision.to_owned(),
+        evidence_ids: vec!["0193a1b2-0000-7000-8000-000000000009".to_owned()],
+        ..v1::DecisionRecord::default()
+    }
+}
+
+#[test]
+fn the_effect_says_as_what_and_on_what_ground_a_decision_settled_it() {
+    let mut deployment = uncertain();
+    deployment.attempts[0].state = AttemptState::Resolved as i32;
+    let reading = decided(v1::OperationState::Applied, "v2", 60);
+    let attested = v1::DecisionRecord { attested: true, ..decided(v1::OperationState::NotApplied, "", 60) };
+    let trusted = v1::DecisionRecord { trusted: true, ..decided(v1::OperationState::Applied, "", 60) };
+    let fenced = v1::DecisionRecord { runner: v1::RunnerState::FencedOff as i32, ..reading.clone() };
+    let unknown = v1::DecisionRecord {
+        kind: v1::DecisionKind::Abandon as i32,
+        attested: true,
+        ..decided(v1::OperationState::Unknown, "", 60)
+    };
+    for (record, line) in [
+        (&reading, "switch: decided as applied, revision v2, on a reading (dev, 14:21:00Z)"),
+        (&attested, "switch: decided as not applied, on a person's attestation (dev, 14:21:00Z)"),
+        (&trusted, "switch: decided as applied, on its agent's own report (dev, 14:21:00Z)"),
+        (&fenced, "switch: decided as applied, revision v2, on a reading, the runner fenced off (dev, 14:21:00Z)"),
+        (&unknown, "switch: nobody could tell what it left; abandon was decided (dev, 14:21:00Z)"),
+    ] {
+        let note = v1::DecisionRecord { kind: v1::DecisionKind::Note as i32, at: stamp(70), ..unknown.clone() };
+        deployment.decisions = vec![record.clone(), note];
+        let shown = super::deployment(&deployment, canvas());
+        assert!(shown.contains(&format!("Effect       {line}\n")), "{shown}");
+        assert!(summary(&deployment, canvas()).contains(line));
+    }
+    // A second attempt is under way, and a decision on it says nothing about the first.
+    let mut second = uncertain().attempts.remove(0);
+    (second.number, second.offered_at) = (2, stamp(65));
+    second.state = AttemptState::Running as i32;
+    second.steps[1].state = StepState::Pending as i32;
+    deployment.attempts.push(second);
+    deployment.summary.as_mut().expect("set above").state = DeploymentState::Active as i32;
+    deployment.decisions = vec![reading, decided(v1::OperationState::Unknown, "", 90)];
+    let shown = super::deployment(&deployment, canvas());
+    assert!(shown.contains("switch: decided as applied, revision v2, on a reading (dev, 14:21:00Z)\n"), "{shown}");
+    assert!(!shown.contains("nobody could tell"), "{shown}");
+}
+
+#[test]
+fn more_tries_follow_by_themselves_only_where_it_goes_on_by_itself() {
+    let mut deployment = uncertain();
+    (deployment.tries, deployment.max_tries) = (2, 3);
+    for (state, more) in [
+        (DeploymentState::Active, true),
+        (DeploymentState::Queued, true),
+        (DeploymentState::Uncertain, false),
+        (DeploymentState::Held, false),
+        (DeploymentState::Succeeded, false),
+        (DeploymentState::Failed, false),
+        (DeploymentState::Cancelled, false),
+    ] {
+        deployment.summary.as_mut().expect("set above").state = state as i32;
+        let shown = super::deployment(&deployment, canvas());
+        assert!(shown.contains("2 tries of 3 were made"), "{shown}");
+        assert_eq!(shown.contains("1 more may follow by themselves"), more, "{shown}");
+    }
 }
 
 #[test]
@@ -293,6 +370,9 @@ fn no_text_of_an_answer_reaches_the_terminal_raw() {
     (about.because, about.label, about.target, about.submitted_by, about.id) = (evil(), evil(), evil(), evil(), evil());
     deployment.inputs = [(evil(), evil())].into();
     deployment.waiting = evil();
+    deployment.rolled_back_by = vec![evil()];
+    let of = v1::RollbackOf { undoes: vec![evil()], reason: evil(), attested: evil(), base: 3 };
+    deployment.rollback = Some(of);
     let attempt = &mut deployment.attempts[0];
     (attempt.agent, attempt.fence_text, attempt.decline_reason) = (evil(), evil(), evil());
     let step = &mut attempt.steps[1];
@@ -388,7 +468,23 @@ fn no_text_of_an_answer_reaches_the_terminal_raw() {
         holds: vec![evil()],
         ..v1::Agent::default()
     };
-    let reading = v1::Reading { revision: evil(), active_operation: evil(), detail: evil(), ..v1::Reading::default() };
+    let reading = v1::Reading {
+        revision: evil(),
+        active_operation: evil(),
+        detail: evil(),
+        retained: vec![evil()],
+        ..v1::Reading::default()
+    };
+    let had = v1::CandidateRevision { resource: evil(), revision: evil(), asked: false };
+    let candidate = v1::RollbackCandidate {
+        undoes: vec![evil()],
+        revisions: vec![had.clone(), had],
+        compatible: true,
+        why_not: evil(),
+        may_be_attested: true,
+        numbers: vec![12],
+    };
+    let refused = v1::RollbackCandidate { compatible: false, ..candidate.clone() };
     let reading = v1::ResourceReading { resource: evil(), agent: evil(), reading: Some(reading), detail: evil() };
     let grants = vec![v1::Grant { role: 1, targets: evil() }];
     let token = v1::Token { name: evil(), grants, created_by: evil(), ..v1::Token::default() };
@@ -407,6 +503,7 @@ fn no_text_of_an_answer_reaches_the_terminal_raw() {
         agents(&[agent], canvas).draw(canvas.terminal),
         deployments(&deployment.summary.clone().into_iter().collect::<Vec<_>>(), canvas).draw(canvas.terminal),
         readings(&[reading]).draw(canvas.terminal),
+        candidates(&[candidate, refused]).draw(canvas.terminal),
         Progress { told: Some((deployment.clone(), std::time::Duration::ZERO)), lost: None, turn: 0 }
             .lines(canvas)
             .join("\n"),
@@ -460,7 +557,7 @@ DECISION  ALLOWED  WHY NOT, OR WHAT FOLLOWS
 retry     no       the runner is not out
 note      yes      evidence only
 
-shown up to evidence 3; an admin
+shown up to evidence 3; can act: an admin
   holdfast reconcile fence-off shop@prod#12
   holdfast reconcile inspect shop@prod#12
   holdfast reconcile decide shop@prod#12 --as DECISION --reason TEXT
@@ -711,4 +808,116 @@ fn several_deployments_are_one_line_each() {
     about.state = DeploymentState::Queued as i32;
     (deployment.attempts, deployment.waiting) = (Vec::new(), "shop@prod#11 holds the target".to_owned());
     assert_eq!(drawn(&deployment), "shop@prod#12            queued: shop@prod#11 holds the target");
+}
+
+#[test]
+fn a_place_whose_resource_could_not_be_asked_is_not_known_to_be_open() {
+    let place = |revision: &str, number: u64, asked: bool, compatible: bool| v1::RollbackCandidate {
+        numbers: vec![number],
+        undoes: vec![format!("shop@prod#{number}")],
+        revisions: vec![v1::CandidateRevision { resource: "site".to_owned(), revision: revision.to_owned(), asked }],
+        compatible,
+        why_not: if compatible { "" } else { "the window has passed" }.to_owned(),
+        may_be_attested: false,
+    };
+    let places = [
+        place("v2", 12, true, true),
+        place("v1", 11, false, true),
+        place("v2", 10, true, true),
+        place("v0", 9, false, false),
+    ];
+    let shown = candidates(&places).draw(&Terminal::PLAIN);
+    let lines: Vec<&str> = shown.lines().collect();
+    assert!(lines[1].contains("#12  yes ") && !lines[1].contains("nearer"), "{shown}");
+    assert!(lines[2].contains("#11  not known ") && lines[2].contains("could not be asked"), "{shown}");
+    assert!(lines[3].ends_with("; --to v2 takes the nearer place above"), "{shown}");
+    assert!(lines[4].contains("#9   no ") && lines[4].ends_with("the window has passed"), "{shown}");
+}
+
+#[test]
+fn a_failure_says_why_and_where_to_look_next() {
+    let mut deployment = uncertain();
+    deployment.summary.as_mut().expect("set above").state = DeploymentState::Failed as i32;
+    deployment.holds_target = false;
+    let step = &mut deployment.attempts[0].steps[1];
+    step.state = StepState::Failed as i32;
+    step.detail = "exit 3; it has no room".to_owned();
+    step.exit = Some(v1::Exit { kind: v1::ExitKind::Exited as i32, code: 3, ..v1::Exit::default() });
+    let shown = summary(&deployment, canvas());
+    assert!(shown.contains("step switch failed: exit 3; it has no room\n"), "{shown}");
+    assert!(shown.contains("next       holdfast logs shop@prod#12\n"), "{shown}");
+    assert!(super::deployment(&deployment, canvas()).contains("step switch failed: exit 3; it has no room\n"));
+    let step = &mut deployment.attempts[0].steps[1];
+    step.detail = "x".repeat(10_000);
+    step.exit = Some(v1::Exit { kind: v1::ExitKind::NotSpawned as i32, ..v1::Exit::default() });
+    let shown = summary(&deployment, canvas());
+    assert!(shown.contains("next       holdfast show shop@prod#12\n"), "nothing was written\n{shown}");
+    assert!(shown.lines().all(|line| line.len() < 400), "a bounded line\n{shown}");
+    deployment.attempts[0].steps[1].detail = String::new();
+    assert!(summary(&deployment, canvas()).contains("step switch failed: could not be started\n"));
+    deployment.attempts.clear();
+    assert!(summary(&deployment, canvas()).contains("next       holdfast show shop@prod#12\n"));
+    deployment.not_healthy = true;
+    assert!(summary(&deployment, canvas()).contains("next       holdfast rollback shop@prod\n"));
+}
+
+#[test]
+fn a_list_tells_a_rollback_from_a_deployment() {
+    let plain = uncertain().summary.expect("set above");
+    let back = v1::DeploymentSummary {
+        label: "shop@prod#13".to_owned(),
+        undoes: vec!["shop@prod#12".to_owned(), "shop@prod#11".to_owned()],
+        ..plain.clone()
+    };
+    let bare = v1::DeploymentSummary { because: String::new(), ..back.clone() };
+    let shown = deployments(&[plain, back, bare], canvas()).draw(&Terminal::PLAIN);
+    let lines: Vec<&str> = shown.lines().map(str::trim_end).collect();
+    assert!(lines[1].ends_with("  nothing that was accepted says how it ended"), "{shown}");
+    assert!(lines[2].ends_with("  rollback of #12, #11: nothing that was accepted says how it ended"), "{shown}");
+    assert!(lines[3].ends_with("  rollback of #12, #11"), "{shown}");
+}
+
+#[test]
+fn an_audit_says_about_what_each_line_is() {
+    let entry = v1::AuditEntry {
+        at: stamp(0),
+        by: "alice".to_owned(),
+        what: "decided".to_owned(),
+        about: "shop@prod#12".to_owned(),
+        sentence: "retry".to_owned(),
+        ..v1::AuditEntry::default()
+    };
+    let shown = audit(&[entry], canvas()).draw(&Terminal::PLAIN);
+    assert!(shown.starts_with("WHEN       WHO    WHAT     ABOUT         TOLD\n"), "{shown}");
+    assert!(shown.contains("decided  shop@prod#12  retry"), "{shown}");
+}
+
+#[test]
+fn words_of_decisions_failures_and_rollbacks_reach_no_terminal_raw() {
+    const EVIL: &str = "x\u{1b}]0;owned\u{7}\r\n\u{9b}2J\u{202e}y";
+    let mut deployment = uncertain();
+    let about = deployment.summary.as_mut().expect("set above");
+    about.undoes = vec![EVIL.to_owned(), format!("{EVIL}#{EVIL}")];
+    let attempt = &mut deployment.attempts[0];
+    attempt.state = AttemptState::Resolved as i32;
+    attempt.steps[1].name = EVIL.to_owned();
+    (attempt.steps[0].name, attempt.steps[0].detail) = (EVIL.to_owned(), EVIL.to_owned());
+    attempt.steps[0].state = StepState::Failed as i32;
+    deployment.decisions =
+        vec![v1::DecisionRecord { by: EVIL.to_owned(), ..decided(v1::OperationState::Applied, EVIL, 60) }];
+    let entry = v1::AuditEntry { about: EVIL.to_owned(), ..v1::AuditEntry::default() };
+    let had = v1::CandidateRevision { resource: EVIL.to_owned(), revision: EVIL.to_owned(), asked: true };
+    let place = v1::RollbackCandidate { revisions: vec![had], compatible: true, ..v1::RollbackCandidate::default() };
+    let summaries: Vec<_> = deployment.summary.clone().into_iter().collect();
+    for shown in [
+        super::deployment(&deployment, canvas()),
+        summary(&deployment, canvas()),
+        deployments(&summaries, canvas()).draw(&Terminal::PLAIN),
+        audit(&[entry], canvas()).draw(&Terminal::PLAIN),
+        candidates(&[place.clone(), place]).draw(&Terminal::PLAIN),
+    ] {
+        let bad = shown.chars().find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
+        assert_eq!(bad, None, "{shown}");
+        assert!(!shown.contains("owned\n"), "a line feed of the text broke a line:\n{shown}");
+    }
 }

@@ -35,6 +35,12 @@ words! {
         Applied => "applied", Failed => "failed", Stopped => "stopped", Unknown => "unknown",
         NotStarted => "not started", Carried => "carried",
     }
+    /// What came of reading a carried step's resource again.
+    carry: v1::CarryState {
+        Unspecified => "not told", NotRead => "not read again", Due => "to be read again",
+        AsLeft => "read again: as it was left", Differs => "read again: somebody else has changed it",
+        Failed => "could not be read again",
+    }
     /// Of a runner.
     runner: v1::RunnerState {
         Unspecified => "not told", Stopped => "stopped", FencedOff => "fenced off", HostGone => "host gone",

@@ -51,9 +51,9 @@ pub(super) const NO_ANSWER: Explanation = Explanation {
 };
 
 pub(super) const INVALID_MESSAGE: Explanation = Explanation {
-    what: "A message broke the protocol: a field is missing, out of range, or has a value that this version does not know. The field is named.",
+    what: "A message broke the protocol: a field is missing, out of range, or has a value that this version does not know. The field is named. A wrong value on the command line gets this code too, like a pattern where the name of one target is asked for.",
     still_true: "The message changed nothing. It is never completed by a guess.",
-    next: "Check that both programs are of versions that fit together. With fitting versions this is a fault in one of them: please report it.",
+    next: "If you typed that value, correct it: a pattern like shop@* is taken by holdfast deploy --target and by the roles of tokens only. Else check that both programs are of versions that fit together; with fitting versions this is a fault in one of them: please report it.",
 };
 
 pub(super) const PROTOCOL_VERSION: Explanation = Explanation {
@@ -102,4 +102,10 @@ pub(super) const OUT_OF_DESCRIPTORS: Explanation = Explanation {
     what: "The process has nearly as many files and connections open as the system allows it, and takes no new work.",
     still_true: "Nothing was recorded. Sessions and steps that are under way go on.",
     next: "Close idle connections or raise the limit (LimitNOFILE= in a systemd unit, ulimit -n). It takes new work again by itself.",
+};
+
+pub(super) const STORE_UNSOUND: Explanation = Explanation {
+    what: "A row, a hash or an order in the coordinator's store, or in an exported audit file, is not what the recorded events lead to: somebody or something changed it, a disk is failing, or Holdfast has a fault.",
+    still_true: "Nothing was changed by the look. A running coordinator that finds a difference grants no lease and no permit; what runs goes on, and its results are stored.",
+    next: "Run holdfast-coordinator verify on the coordinator's host: it names each difference. Keep a copy of the data folder, compare with an earlier export (holdfast audit verify NEW --after OLD), then restore a sound copy.",
 };

@@ -25,8 +25,8 @@ pub(super) fn decision(kind: DecisionKind) -> Explanation {
             "holdfast cancel D --reason TEXT first, then holdfast reconcile decide D --as accept-cancelled --reason TEXT.",
         ),
         DecisionKind::Rollback => (
-            "The change is undone by a deployment of its own, which takes over the reservation. This version refuses it.",
-            "Decide on what is there, then deploy the revision that you want.",
+            "The change is undone by a deployment of its own, which takes over the reservation without a gap, and this one ends as failed. It needs the runner to be out, what is there to be known as far as the way back asks, and a way back that is compatible now.",
+            "holdfast reconcile decide D --as rollback --reason TEXT. A target that nobody holds goes back with holdfast rollback TARGET.",
         ),
         DecisionKind::Readmit => (
             "The process that is still at work goes on, under a new attempt and a new fence. It needs the word of the same journal that it still runs, and no fence-off that was allocated.",

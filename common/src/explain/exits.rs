@@ -10,12 +10,12 @@ pub(super) fn exit(code: ExitCode) -> Explanation {
     let (what, still_true, next) = match code {
         ExitCode::Done => ("Done, and true when it was said.", GOES_ON, "Nothing."),
         ExitCode::Unexpected => (
-            "Something unexpected: a fault of Holdfast or of the machine that it runs on.",
+            "Something unexpected: a fault of Holdfast or of the machine that it runs on. Also what a verification ends with that found a difference, and a tour that found something untrue.",
             "What was recorded before stays recorded.",
             "Read the error's own text. Look with holdfast show before you repeat anything.",
         ),
         ExitCode::Usage => (
-            "The command line or a file is wrong.",
+            "The command line, a value in it, or a file is wrong.",
             NOTHING,
             "Correct it: the error names the place. --help shows what is understood.",
         ),
@@ -37,7 +37,7 @@ pub(super) fn exit(code: ExitCode) -> Explanation {
         ExitCode::Failed => (
             "The deployment failed, and that was observed. It is never said for silence.",
             "The target is free. The text beside it says whether a part may be applied.",
-            "holdfast logs D, then correct the cause and deploy again.",
+            "holdfast logs D, then correct the cause and deploy again, or go back: holdfast rollback TARGET.",
         ),
         ExitCode::Cancelled => (
             "The deployment was cancelled, and that it ended was observed.",
@@ -52,7 +52,7 @@ pub(super) fn exit(code: ExitCode) -> Explanation {
         ExitCode::CancelTooLate => (
             "The cancel came too late: the deployment succeeded.",
             "Its success stands, and the target is free.",
-            "Deploy the revision that you want instead.",
+            "holdfast rollback TARGET lists where the target can go back to. Or deploy the revision that you want instead.",
         ),
         ExitCode::ClientTimeout => (
             "The command's own --timeout passed.",
@@ -60,9 +60,9 @@ pub(super) fn exit(code: ExitCode) -> Explanation {
             "holdfast watch D comes back to it.",
         ),
         ExitCode::TargetHeld => (
-            "Another deployment holds the target, and --no-queue was given.",
+            "Another deployment holds the target, or an operator has put it on hold, and --no-queue was given.",
             "Nothing was recorded.",
-            "Deploy without --no-queue to wait in line, or see to the holder.",
+            "Deploy without --no-queue to wait in line, or look with holdfast target show TARGET who can act.",
         ),
         ExitCode::Precondition => (
             "A precondition refused it: a revision, a fence, a policy, missing proof, or something that this version can't do.",
@@ -70,9 +70,9 @@ pub(super) fn exit(code: ExitCode) -> Explanation {
             "The error's code tells which: holdfast explain CODE.",
         ),
         ExitCode::WaitingForApproval => (
-            "The deployment waits for approval, and --no-wait was given.",
-            "It is recorded and changes nothing until somebody approves it.",
-            "Somebody whose grants include it approves or rejects.",
+            "Kept for deployments that wait for approval, which come with a later version. No command of this version exits with it.",
+            "This version refuses a file that asks for approval, with HF-1601 and exit code 16.",
+            "Nothing.",
         ),
         ExitCode::Interrupted => (
             "Left by Ctrl-C.",

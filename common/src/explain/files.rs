@@ -42,7 +42,13 @@ pub(super) const TOO_LARGE: Explanation = Explanation {
 };
 
 pub(super) const NOT_SUPPORTED: Explanation = Explanation {
-    what: "The file asks for something valid that this version can't honour. It is refused, because ignoring it would make the outcome a lie: success without its verify is no success.",
+    what: "The file asks for something valid that this version can't honour. It is refused, because ignoring it would make the outcome a lie: a release without the approval that it asked for is not what was asked for. In this version that is approval by people, an order of targets, and the adapters postgres, git and http.",
     still_true: NOTHING,
     next: "Take the named key out if you can do without what it promises, or use a version that supports it. holdfast version shows yours.",
+};
+
+pub(super) const DATA_DESTROYED: Explanation = Explanation {
+    what: "A step says data = \"destructive\", and the file declares no tested way to get that data back. Going back would start the previous image, which does not bring the data back: the old program would run on data that it does not know.",
+    still_true: NOTHING,
+    next: "Split the change where you can: one file that expands, and a later one that contracts when no release needs the old data any more. Else test a recovery first, then declare it: [rollback] data_recovery = \"restore:WHAT WAS TESTED, AND WHEN\", with [[rollback.step]] that does it.",
 };

@@ -46,6 +46,7 @@ pub fn explain(code: Code) -> Explanation {
         Code::MissingKey => files::MISSING_KEY,
         Code::TooLarge => files::TOO_LARGE,
         Code::NotSupported => files::NOT_SUPPORTED,
+        Code::DataDestroyed => files::DATA_DESTROYED,
         Code::TargetNotFound => targets::TARGET_NOT_FOUND,
         Code::DeploymentNotFound => targets::DEPLOYMENT_NOT_FOUND,
         Code::AmbiguousId => targets::AMBIGUOUS_ID,
@@ -65,6 +66,9 @@ pub fn explain(code: Code) -> Explanation {
         Code::FenceExhausted => targets::FENCE_EXHAUSTED,
         Code::AlreadyEnded => targets::ALREADY_ENDED,
         Code::QueueFull => targets::QUEUE_FULL,
+        Code::NothingToGoBackTo => targets::NOTHING_TO_GO_BACK_TO,
+        Code::CannotGoBack => targets::CANNOT_GO_BACK,
+        Code::PlaceMoved => targets::PLACE_MOVED,
         Code::ArchiveMissing => targets::ARCHIVE_MISSING,
         Code::ArchiveDiffers => targets::ARCHIVE_DIFFERS,
         Code::ArchiveTooLarge => targets::ARCHIVE_TOO_LARGE,
@@ -104,6 +108,7 @@ pub fn explain(code: Code) -> Explanation {
         Code::NotServing => access::NOT_SERVING,
         Code::DiskFull => access::DISK_FULL,
         Code::OutOfDescriptors => access::OUT_OF_DESCRIPTORS,
+        Code::StoreUnsound => access::STORE_UNSOUND,
     }
 }
 

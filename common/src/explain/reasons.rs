@@ -33,6 +33,7 @@ pub(super) const DENIED_WORDS: &[&str] = &[
     "no_such_mutation",
     "plan_differs",
     "permit_open",
+    "carry_unread",
 ];
 pub(super) const DECLINED_WORDS: &[&str] =
     &["busy", "conflict", "unknown_target", "fence_regression", "host_policy", "draining", "no_room"];
@@ -101,6 +102,10 @@ pub(super) fn denied(denial: PermitDenial) -> Explanation {
             "Another permit on this target is open: a change there has no known end yet.",
             "Reconcile the open one: holdfast reconcile list.",
         ),
+        PermitDenial::CarryUnread => (
+            "The attempt carries over a step, and has not found its resource as that step had left it.",
+            "holdfast show D tells what it found there. If somebody else has changed it, the deployment is held.",
+        ),
     };
     because(what, DENIED, next)
 }
@@ -126,7 +131,10 @@ pub(super) fn declined(reason: DeclineReason) -> Explanation {
             "The policy on the agent's host forbids it, whatever the coordinator says.",
             "If it should be allowed, change the policy on the host. It can't be changed from here.",
         ),
-        DeclineReason::Draining => ("The agent is draining.", "holdfast agent resume A takes it back, or wait."),
+        DeclineReason::Draining => (
+            "The agent takes no new work while it finishes what it has. Agents of this version never say so.",
+            "Wait, or see to the agent on its host.",
+        ),
         DeclineReason::NoRoom => (
             "The agent's host has no room: its disk is nearly full, or it has no descriptors left. It could not record how a step ended.",
             "Free room on that host; the agent's /readyz and log say what is missing. It takes offers again by itself.",

@@ -27,8 +27,8 @@ pub(super) const ROLES: &[(&str, Explanation)] = &[
     (
         "approver",
         role(
-            "May read, and approve what others ask for.",
-            "Give it to a second person: holdfast token create --name NAME --role approver:PATTERN.",
+            "May read. Approving what others ask for comes with a later version: this one refuses a file that asks for it, with HF-1601.",
+            "For now it is a viewer by another name: holdfast token create --name NAME --role approver:PATTERN.",
         ),
     ),
     (

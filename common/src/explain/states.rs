@@ -34,7 +34,7 @@ pub(super) const STATES: &[(&str, Explanation)] = &[
     (
         "held",
         state(
-            "Execution is known to have ended, and what it left is partial or unknown. Holdfast won't repeat or accept it by itself.",
+            "Execution is known to have ended, and what it left is partial or unknown, or somebody else has changed it since. Holdfast won't repeat or accept it by itself.",
             "The target stays reserved, and nothing of this deployment runs there.",
             "holdfast reconcile show D gives each decision as allowed or why not. Then holdfast reconcile decide D.",
         ),
@@ -68,7 +68,7 @@ pub(super) const STATES: &[(&str, Explanation)] = &[
         state(
             "It ended, it was seen to end, and the wanted effect is not completely there. It is never said for mere silence.",
             "The text beside it says whether a part may be applied. A deployment that failed has freed its target; a failed step or attempt alone has not.",
-            "holdfast logs D shows the output. Correct the cause and submit a new deployment.",
+            "holdfast logs D shows the output. Correct the cause and submit a new deployment, or go back: holdfast rollback TARGET lists the places.",
         ),
     ),
     (
@@ -168,7 +168,7 @@ pub(super) const STATES: &[(&str, Explanation)] = &[
         state(
             "Every change was observed as applied, and a check after them failed or did not hold in its time.",
             "The deployment has failed and its revision is recorded: nothing is applied in part, and nothing was taken back.",
-            "holdfast show D tells what the check saw last. Correct the cause and submit a new deployment, or deploy the old revision.",
+            "holdfast show D tells what the check saw last. Correct the cause and submit a new deployment, or go back: holdfast rollback TARGET lists the places.",
         ),
     ),
     (
@@ -206,9 +206,9 @@ pub(super) const STATES: &[(&str, Explanation)] = &[
     (
         "carried",
         state(
-            "The step was applied in an earlier attempt and is taken over as it is.",
-            "It was not run again.",
-            "Nothing. holdfast show D names the attempt that applied it.",
+            "The step was applied in an earlier attempt and is taken over as it is. Where its adapter can, its resource is read again before anything else of the attempt.",
+            "It was not run again. If somebody else has changed its resource since, nothing follows on it and the deployment is held.",
+            "Nothing, unless it is held. holdfast show D tells what was found there.",
         ),
     ),
     (

@@ -45,7 +45,7 @@ pub(super) const ORDER_PASSED: Explanation = Explanation {
 };
 
 pub(super) const NO_ELIGIBLE_AGENT: Explanation = Explanation {
-    what: "No agent can take this deployment now. An agent must be connected, have all labels of the target, not be draining, and serve its resources.",
+    what: "No agent can take this deployment now. An agent must be connected, have all labels of the target, and serve its resources. A target whose resources lie on one host belongs to that host's agent alone.",
     still_true: "Nothing was begun on the target. A deployment that is queued for this reason starts by itself once an agent can take it.",
     next: "holdfast show D gives each agent's own reason. holdfast agents shows who is connected.",
 };
@@ -114,6 +114,24 @@ pub(super) const QUEUE_FULL: Explanation = Explanation {
     what: "As many deployments wait for this target as may wait. The bound keeps a pipeline gone wild from filling the store.",
     still_true: "Nothing of yours was recorded, and those that wait keep their places.",
     next: "holdfast list shows who waits. Cancel what nobody needs any more, or find out what holds the target.",
+};
+
+pub(super) const NOTHING_TO_GO_BACK_TO: Explanation = Explanation {
+    what: "No deployment whose changes stand on this target had found that revision when it took it. A rollback goes back over deployments that are on record, to what they had found.",
+    still_true: "Nothing was recorded and nothing was started.",
+    next: "holdfast rollback TARGET lists the places that it can go back to. Any other revision is deployed like a new one: holdfast deploy FILE.",
+};
+
+pub(super) const CANNOT_GO_BACK: Explanation = Explanation {
+    what: "One of the deployments to be undone says, in its own file, that going back over it is not possible or not compatible now: it declares no way back, its window has passed, the data is outside the range that the release before can live with, or the old revision is not retained any more.",
+    still_true: "Nothing was recorded and nothing was started: what runs is left as it is.",
+    next: "holdfast rollback TARGET tells the reason for each place. A window or a range of data may be attested away by whoever knows better (--attest TEXT); for everything else deploy a release that repairs it.",
+};
+
+pub(super) const PLACE_MOVED: Explanation = Explanation {
+    what: "Between the list that you saw and your word, something was deployed or rolled back on the target: to go back to that revision would undo other deployments than the ones that you agreed to.",
+    still_true: "Nothing was recorded and nothing was started.",
+    next: "holdfast rollback TARGET shows where it can go back to now. If your aim is reached already, there is nothing left to do.",
 };
 
 pub(super) const ARCHIVE_MISSING: Explanation = Explanation {

@@ -12,6 +12,62 @@ const EXITS: &str = "An exit is what became of a process. What became of the tar
 
 pub(super) const TERMS: &[(&str, Explanation)] = &[
     (
+        "attempt",
+        term(
+            "One try of a deployment by one agent, under a lease and a fence of its own. A deployment has as many as it takes, one after the other.",
+            "What one attempt reports never completes another.",
+            "holdfast show D lists them.",
+        ),
+    ),
+    (
+        "lease",
+        term(
+            "How long the agent of an attempt may act without being heard. It is renewed with every heartbeat, and its length stands under [lease] ttl in the deployment's file.",
+            "When it has run out, the agent begins nothing more. It says nothing about what was begun before.",
+            "holdfast show D tells how long ago the agent was heard.",
+        ),
+    ),
+    (
+        "permit",
+        term(
+            "The coordinator's word, on disk before it is sent, that one mutating step of one attempt may begin.",
+            "From then on the step may have begun. It is open until the end of the step is known.",
+            "An open permit without contact is what makes a deployment uncertain: holdfast explain uncertain.",
+        ),
+    ),
+    (
+        "evidence",
+        term(
+            "What is kept beside the states: late reports, readings of a resource, fence-offs, what people attest. It is numbered, and never changed.",
+            "It completes nothing and revives no lease. Decisions are based on it.",
+            "holdfast evidence D lists it.",
+        ),
+    ),
+    (
+        "silent",
+        term(
+            "Of an agent: it has no connection, or nothing was heard on it for a while. How long stands beside it.",
+            "It says nothing about what the agent does: it may be at work.",
+            "Look at the host and its network. What follows if it stays silent is told by holdfast show D.",
+        ),
+    ),
+    (
+        "none_told",
+        term(
+            "Of a resource's revision: a deployment changed the resource, and its step names no revision. Nothing is unknown, there is only no name for what is there.",
+            "Later deployments go on as ever.",
+            "Name it where there is a name: with = { revision = ... } in the step.",
+        ),
+    ),
+    (
+        "never_read",
+        term(
+            "Of a resource's revision: no deployment has changed the resource yet, and nobody has read it.",
+            "That is no obstacle: the first deployment begins on it.",
+            "holdfast target inspect TARGET reads it where the adapter can.",
+        ),
+    ),
+    (
         "mutates",
         term(
             "The step changes something that is visible outside. It begins only under a permit.",
@@ -47,9 +103,9 @@ pub(super) const TERMS: &[(&str, Explanation)] = &[
     (
         "transient",
         term(
-            "It failed for a reason that passes. It is tried again, within the limit of tries.",
+            "It failed for a reason that passes, like an exit status that the deployment file lists. It is tried again where the step may be repeated, within the limit of tries.",
             "The step ended and was seen to end.",
-            "Wait for the next attempt.",
+            "Wait for the next attempt. Its event, retry_scheduled, tells the delay and the tries that are left.",
         ),
     ),
     (
@@ -119,6 +175,62 @@ pub(super) const TERMS: &[(&str, Explanation)] = &[
             "The adapter that looks whether what was changed is healthy, over HTTP or TCP. It changes nothing.",
             ABILITY,
             "An agent's policy must list it among its adapters.",
+        ),
+    ),
+    (
+        "expand",
+        term(
+            "The step adds to the data what the release before does not need and can live with.",
+            DECLARED,
+            "Say data_recovery = \"expand-contract\" in [rollback].",
+        ),
+    ),
+    (
+        "contract",
+        term(
+            "The step takes from the data what no release in the declared range needs any more.",
+            DECLARED,
+            "Deploy it once nobody goes back beyond the release that expanded.",
+        ),
+    ),
+    (
+        "destructive",
+        term(
+            "The step changes or removes data, so that what was there is lost unless it was kept elsewhere. Starting the previous image does not bring it back.",
+            DECLARED,
+            "Test a recovery and declare it, or the file is refused: holdfast explain HF-1602.",
+        ),
+    ),
+    (
+        "none_needed",
+        term(
+            "Going back needs nothing done to the data, because no step changes any. It is what a rollback says unless it says otherwise.",
+            DECLARED,
+            "Nothing.",
+        ),
+    ),
+    (
+        "expand_contract",
+        term(
+            "Going back needs nothing done to the data: what was added stays, and the release before lives with it.",
+            DECLARED,
+            "It holds only while nothing is destroyed.",
+        ),
+    ),
+    (
+        "restore",
+        term(
+            "Going back restores the data in a way that was tested. The file says what was tested, and when.",
+            DECLARED,
+            "Test it again when the data has grown.",
+        ),
+    ),
+    (
+        "previous_revision",
+        term(
+            "Going back puts the revision from before in place on each resource, by its adapter's own reverse.",
+            ABILITY,
+            "Declare [[rollback.step]] for what a command changes.",
         ),
     ),
     ("exited", term("The process ended by itself with an exit status.", EXITS, "holdfast logs D shows its output.")),

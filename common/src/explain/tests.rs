@@ -3,6 +3,7 @@ use crate::adapter::{Adapter, Enforce, Inspect};
 use crate::outcome::{AttemptEnd, Exit, FailureClass, OperationState, StepEnd};
 use crate::recovery::{AttestedRunner, AttestedTarget, Runner};
 use crate::report::Disposition;
+use crate::rollback::{DataEffect, DataRecovery};
 use crate::spec::{Reach, RetryClass, StepEffect};
 
 fn is_useful(explanation: Explanation, of: &str) {
@@ -62,7 +63,7 @@ every! {
         PermitDenial::LeaseExpired => "lease_expired", PermitDenial::CancelRecorded => "cancel_recorded",
         PermitDenial::DeadlinePassed => "deadline_passed", PermitDenial::OutOfOrder => "out_of_order",
         PermitDenial::NoSuchMutation => "no_such_mutation", PermitDenial::PlanDiffers => "plan_differs",
-        PermitDenial::PermitOpen => "permit_open",
+        PermitDenial::PermitOpen => "permit_open", PermitDenial::CarryUnread => "carry_unread",
     }
     DeclineReason {
         DeclineReason::Busy => "busy", DeclineReason::Conflict => "conflict",
@@ -111,6 +112,14 @@ every! {
     }
     StepEffect { StepEffect::Mutates => "mutates", StepEffect::None => "none" }
     RetryClass { RetryClass::Pure => "pure", RetryClass::Idempotent => "idempotent", RetryClass::Unsafe => "unsafe" }
+    DataEffect {
+        DataEffect::None => "none", DataEffect::Expand => "expand", DataEffect::Contract => "contract",
+        DataEffect::Destructive => "destructive",
+    }
+    DataRecovery {
+        DataRecovery::NoneNeeded => "none-needed", DataRecovery::ExpandContract => "expand-contract",
+        DataRecovery::Restore { .. } => "restore",
+    }
     Reach { Reach::Host => "host", Reach::Shared => "shared" }
     Adapter { Adapter::Command => "command", Adapter::Release => "release", Adapter::Check => "check" }
     Inspect { Inspect::None => "none", Inspect::Revision => "revision", Inspect::Operation => "operation" }

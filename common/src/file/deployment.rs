@@ -6,7 +6,8 @@ use crate::archive::ArchiveSource;
 use crate::code::Code;
 use crate::file::inputs::{Input, Inputs};
 use crate::file::reader::{Fields, Item, Place, Reader, shown};
-use crate::file::step::{Step, Work};
+use crate::file::rollback::{self, Rollback};
+use crate::file::step::{Part, Step, Work};
 use crate::file::target::TOP_KEYS as TARGET_KEYS;
 use crate::file::template::Template;
 use crate::file::tree::{self, Node, Value};
@@ -33,13 +34,18 @@ pub(super) const TOP_KEYS: [&str; 12] = [
     "order",
 ];
 
-const MAX_STEPS: usize = 100;
+/// Most steps of one list.
+pub(super) const MAX_STEPS: usize = 100;
 const HOUR: Millis = Millis::from_secs(3600);
 const MONTH: Millis = Millis::from_secs(30 * 86_400);
 const DEFAULT_TTL: Millis = Millis::from_secs(30);
 const DEFAULT_GRACE: Millis = Millis::from_secs(10);
-const DEFAULT_RETRY: RetrySpec =
-    RetrySpec { max_attempts: 3, backoff_initial: Millis::from_secs(2), backoff_max: Millis::from_secs(60) };
+const DEFAULT_RETRY: RetrySpec = RetrySpec {
+    max_attempts: 3,
+    backoff_initial: Millis::from_secs(2),
+    backoff_max: Millis::from_secs(60),
+    transient_exit_codes: BTreeSet::new(),
+};
 
 /// A deployment file that is right in itself. What depends on inputs and on the target is open until
 /// [`resolve`](DeploymentFile::resolve).
@@ -58,6 +64,7 @@ pub struct DeploymentFile {
     pub(super) order: Option<Order>,
     pub(super) steps: Vec<Step>,
     pub(super) checks: Vec<Check>,
+    pub(super) rollback: Option<Rollback>,
 }
 
 impl DeploymentFile {
@@ -92,7 +99,7 @@ impl DeploymentFile {
         &self.inputs.declared
     }
 
-    /// The files to upload, each with the digest that the file gives, as far as these inputs and the defaults tell them.
+    /// The files to upload, those of the rollback included, each with the digest that the file gives, as far as these inputs and the defaults tell them.
     /// Faults are left to [`resolve`](Self::resolve).
     #[must_use]
     pub fn uploads(&self, inputs: &BTreeMap<String, String>) -> BTreeSet<(String, String)> {
@@ -104,7 +111,12 @@ impl DeploymentFile {
                 Ok(ArchiveSource::Host(_) | ArchiveSource::Https(_)) | Err(_) => None,
             }
         };
-        self.steps.iter().filter_map(upload).collect()
+        self.all_steps().filter_map(upload).collect()
+    }
+
+    /// The steps, and those of the rollback behind them.
+    pub(super) fn all_steps(&self) -> impl Iterator<Item = &Step> {
+        self.steps.iter().chain(self.rollback.as_ref().map_or(&[][..], Rollback::steps))
     }
 
     fn read(reader: &mut Reader, root: &Node, text: &str) -> Option<Self> {
@@ -115,14 +127,27 @@ impl DeploymentFile {
         let cancel_grace = span(reader, fields.get("cancel"), "grace", Millis(0)..=HOUR, DEFAULT_GRACE);
         let retry = retry(reader, fields.get("retry"));
         let timeouts = timeouts(reader, fields.get("timeouts"));
-        later::rollback(reader, fields.get("rollback"));
         let policy = reconcile::of_deployment(reader, fields.get("reconcile"));
         let order = fields.get("order").and_then(|item| order(reader, &item, &inputs));
         let checks = verify::read(reader, fields.get("verify"), &inputs.names);
         let steps = steps(reader, &fields, &inputs)?;
-        unique(reader, &steps, &checks);
+        let rollback = rollback::read(reader, &fields, &inputs.names, &steps);
+        unique(reader, &steps, &checks, rollback.as_ref().map_or(&[], Rollback::steps));
         let text = text.to_owned();
-        Some(Self { text, target, inputs, lease_ttl, cancel_grace, retry, timeouts, policy, order, steps, checks })
+        Some(Self {
+            text,
+            target,
+            inputs,
+            lease_ttl,
+            cancel_grace,
+            retry,
+            timeouts,
+            policy,
+            order,
+            steps,
+            checks,
+            rollback,
+        })
     }
 }
 
@@ -159,14 +184,16 @@ pub(super) fn open<'t>(reader: &mut Reader, root: &'t Node, known: &[&str]) -> O
 fn steps(reader: &mut Reader, fields: &Fields<'_>, inputs: &Inputs) -> Option<Vec<Step>> {
     let list = reader.required(fields, "step")?;
     let items = reader.list(&list, 1..=MAX_STEPS)?;
-    Some(items.iter().filter_map(|item| Step::read(reader, item, &inputs.names)).collect())
+    Some(items.iter().filter_map(|item| Step::read(reader, item, &inputs.names, Part::Forward)).collect())
 }
 
-/// Steps and checks share one list of names.
-fn unique(reader: &mut Reader, steps: &[Step], checks: &[Check]) {
+/// Steps, checks and the steps of the rollback share one list of names.
+fn unique(reader: &mut Reader, steps: &[Step], checks: &[Check], back: &[Step]) {
     let mut taken = BTreeSet::new();
     let steps = steps.iter().map(|step| (&step.name, &step.place));
-    for (name, place) in steps.chain(checks.iter().map(|check| (&check.name, &check.place))) {
+    let checks = checks.iter().map(|check| (&check.name, &check.place));
+    let back = back.iter().map(|step| (&step.name, &step.place));
+    for (name, place) in steps.chain(checks).chain(back) {
         if !taken.insert(name) {
             let message = format!("the name \"{name}\" is taken by an earlier step");
             reader.fault(Code::InvalidValue, place.clone(), message);
@@ -207,7 +234,7 @@ fn order(reader: &mut Reader, item: &Item<'_>, inputs: &Inputs) -> Option<Order>
             }
         },
         Value::Text(_) => reader.ruled_template(item, &inputs.names, field::order).map(Order::Text),
-        Value::Boolean(_) | Value::OtherNumber | Value::Date | Value::Null | Value::List(_) | Value::Table(_) => {
+        Value::Boolean(_) | Value::OtherNumber | Value::Date(_) | Value::Null | Value::List(_) | Value::Table(_) => {
             reader.wrong_kind(item, "an integer, or a string that comes to one")
         }
     }
@@ -216,9 +243,10 @@ fn order(reader: &mut Reader, item: &Item<'_>, inputs: &Inputs) -> Option<Order>
 fn retry(reader: &mut Reader, item: Option<Item<'_>>) -> RetrySpec {
     let keys = ["max_attempts", "backoff", "transient_exit_codes"];
     let Some(fields) = item.and_then(|item| reader.table(&item, &keys)) else { return DEFAULT_RETRY };
-    later::transient_exit_codes(reader, fields.get("transient_exit_codes"));
+    let transient_exit_codes = transient_exit_codes(reader, fields.get("transient_exit_codes"));
     let max_attempts = fields.get("max_attempts").and_then(|item| reader.integer(&item, 1..=100));
-    let mut retry = RetrySpec { max_attempts: max_attempts.unwrap_or(DEFAULT_RETRY.max_attempts), ..DEFAULT_RETRY };
+    let max_attempts = max_attempts.unwrap_or(DEFAULT_RETRY.max_attempts);
+    let mut retry = RetrySpec { max_attempts, transient_exit_codes, ..DEFAULT_RETRY };
     let Some(backoff) = fields.get("backoff").and_then(|item| reader.table(&item, &["initial", "max"])) else {
         return retry;
     };
@@ -234,4 +262,10 @@ fn retry(reader: &mut Reader, item: Option<Item<'_>>) -> RetrySpec {
         reader.fault(Code::InvalidValue, backoff.place.clone(), message);
     }
     retry
+}
+
+/// `retry.transient_exit_codes`: 0 is no failure, and what is above 255 no process can exit with.
+fn transient_exit_codes(reader: &mut Reader, item: Option<Item<'_>>) -> BTreeSet<u8> {
+    let codes = item.and_then(|item| reader.list(&item, 0..=255)).unwrap_or_default();
+    codes.iter().filter_map(|code| reader.integer(code, 1..=255)).filter_map(|code| u8::try_from(code).ok()).collect()
 }

@@ -84,9 +84,17 @@ impl Error {
             (Some(word), false) => format!("did you mean {word:?}? then: holdfast check {file}"),
             (None, false) => format!("holdfast check {file}"),
         };
-        Problem::new(self.code, &self.message)
-            .known(place)
-            .so("nothing was recorded and nothing was started")
+        let problem =
+            Problem::new(self.code, &self.message).known(place).so("nothing was recorded and nothing was started");
+        let problem = match self.code == Code::DataDestroyed {
+            true => problem
+                .so("a rollback would start the previous image on data that it does not know")
+                .next("split it where you can: a file that expands, and a later one that contracts")
+                .next("else test a recovery, and declare it: data_recovery = \"restore:WHAT WAS TESTED, AND WHEN\"")
+                .next("let [[rollback.step]] do it, and name a [[verify]] that sees it done"),
+            false => problem,
+        };
+        problem
             .next(next)
             .with("file", file)
             .with("line", self.position.line.to_string())

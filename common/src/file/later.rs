@@ -14,36 +14,6 @@ pub(super) fn approval(reader: &mut Reader, item: Option<Item<'_>>) {
     }
 }
 
-/// `[rollback]`.
-pub(super) fn rollback(reader: &mut Reader, item: Option<Item<'_>>) {
-    let Some(item) = item else { return };
-    let Some(fields) = reader.table(&item, &["strategy", "step", "compatible", "data_recovery"]) else { return };
-    fields.get("strategy").and_then(|strategy| reader.choice(&strategy, &[("previous-revision", ())]));
-    fields.get("step").and_then(|steps| reader.list(&steps, 1..=100).map(|_| ()));
-    fields.get("compatible").and_then(|range| reader.table(&range, &["until", "data"]).map(|_| ()));
-    fields.get("data_recovery").and_then(|how| reader.text(&how).map(|_| ()));
-    reader.not_supported(&item, "a prepared rollback");
-}
-
-/// `retry.transient_exit_codes`.
-pub(super) fn transient_exit_codes(reader: &mut Reader, item: Option<Item<'_>>) {
-    let Some(list) = item else { return };
-    let Some(codes) = reader.list(&list, 0..=255) else { return };
-    let valid = codes.iter().filter_map(|code| reader.integer(code, 1..=255)).count();
-    if valid > 0 && valid == codes.len() {
-        reader.not_supported(&list, "exit codes that are worth another try");
-    }
-}
-
-/// `data` of a step.
-pub(super) fn data(reader: &mut Reader, item: Option<Item<'_>>) {
-    let Some(item) = item else { return };
-    let kinds = [("none", true), ("expand", false), ("contract", false), ("destructive", false)];
-    if reader.choice(&item, &kinds) == Some(false) {
-        reader.not_supported(&item, "steps that change data");
-    }
-}
-
 /// `order`: how the deployments of several targets follow each other.
 pub(super) fn order(reader: &mut Reader, item: Option<Item<'_>>) {
     if let Some(item) = item {

@@ -22,6 +22,7 @@ mod later;
 mod reader;
 mod reconcile;
 mod resolve;
+mod rollback;
 mod step;
 mod suggest;
 mod target;

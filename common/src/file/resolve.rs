@@ -1,26 +1,37 @@
 //! From a file, inputs and a target to what is recorded: nothing is open afterwards.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::code::Code;
 use crate::file::deployment::Order;
 use crate::file::reader::{Complaint, Place, Reader};
+use crate::file::rollback::{self, Rollback, WayBack};
 use crate::file::step::{Step, Work};
 use crate::file::template::Template;
 use crate::file::verify::{Check, ProbeText};
 use crate::file::{DeploymentFile, Errors, MAX_RESOLVED, field};
 use crate::id::{ResourceName, Revision, TargetName};
+use crate::rollback::{DataEffect, RollbackSpec, Way};
 use crate::spec::{
-    CheckSpec, DeploymentSpec, OrderKey, Probe, ResourceAdapter, RetryClass, StepBody, StepEffect, StepSpec, TargetSpec,
+    CheckSpec, DeploymentSpec, OrderKey, Probe, ResourceAdapter, ResourceSpec, RetryClass, StepBody, StepEffect,
+    StepSpec, TargetSpec,
 };
 
 impl DeploymentFile {
-    /// Everything that can be said without the target and without inputs that have no default.
-    pub fn check(&self) -> Result<(), Errors> {
+    /// Everything that can be said without the target. Without given values it is said without the inputs that have no
+    /// default; with them, as [`resolve`](Self::resolve) would take them.
+    pub fn check(&self, given: &BTreeMap<String, String>) -> Result<(), Errors> {
         let mut reader = Reader::default();
-        let values = self.inputs.defaults();
+        let values = match given.is_empty() {
+            true => self.inputs.defaults(),
+            false => self.inputs.values(&mut reader, given),
+        };
+        if !reader.faults.is_empty() {
+            return self.done(reader, None);
+        }
+        self.no_command_without_a_way_back(&mut reader);
         let mut strings = Strings { reader: &mut reader, values: &values, left: MAX_RESOLVED };
-        for step in &self.steps {
+        for step in self.all_steps() {
             strings.body(step);
             strings.revision(step.revision.as_ref());
             strings.revision(step.expected_revision.as_ref());
@@ -30,6 +41,18 @@ impl DeploymentFile {
         }
         strings.order(self.order.as_ref());
         self.done(reader, Some(()))
+    }
+
+    /// What a command did is not taken back by the previous revision, on whatever target.
+    fn no_command_without_a_way_back(&self, reader: &mut Reader) {
+        match self.rollback.as_ref().map(|rollback| &rollback.way) {
+            Some(WayBack::PreviousRevision) => {}
+            Some(WayBack::Steps(_)) | None => return,
+        }
+        for step in &self.steps {
+            let Some(why) = rollback::irreversible_anywhere(step) else { continue };
+            reader.fault(Code::InvalidValue, step.place.clone(), not_undone(step, &why));
+        }
     }
 
     /// Types the inputs, substitutes them, and ties each step to a resource of the target.
@@ -48,20 +71,23 @@ impl DeploymentFile {
             return self.done(reader, None);
         }
         let mut strings = Strings { reader: &mut reader, values: &values, left: MAX_RESOLVED };
+        strings.one_switch_each(&self.steps, target);
         let mut steps: Vec<_> = self.steps.iter().map(|step| strings.step(step, target)).collect();
         steps.extend(self.checks.iter().map(|check| strings.check(check)));
         let steps = steps.into_iter().collect::<Option<Vec<_>>>();
         let order = strings.order(self.order.as_ref());
+        let rollback = self.rollback.as_ref().and_then(|rollback| strings.rollback(rollback, &self.steps, target));
         let spec = steps.map(|steps| DeploymentSpec {
             target: target.name.clone(),
             inputs: values.clone(),
             lease_ttl: self.lease_ttl,
             steps,
             cancel_grace: self.cancel_grace,
-            retry: self.retry,
+            retry: self.retry.clone(),
             timeouts: self.timeouts,
             policy: self.policy,
             order,
+            rollback,
         });
         self.done(reader, spec)
     }
@@ -83,6 +109,22 @@ impl DeploymentFile {
             Some(value) => Ok(value),
             None => Err(Errors::of(&self.text, reader.faults)),
         }
+    }
+}
+
+fn not_undone(step: &Step, why: &str) -> String {
+    format!(
+        "the step \"{}\" can't be undone by strategy = \"previous-revision\": {why}; declare [[rollback.step]] instead",
+        step.name
+    )
+}
+
+/// The resource that a step names, or the only one that it can mean.
+fn resource_of<'t>(step: &Step, target: &'t TargetSpec) -> Option<&'t ResourceSpec> {
+    match (&step.resource, step.effect, target.resources.as_slice()) {
+        (Some(name), StepEffect::Mutates | StepEffect::None, _) => target.resource(&name.value),
+        (None, StepEffect::Mutates, [only]) => Some(only),
+        (None, StepEffect::Mutates | StepEffect::None, _) => None,
     }
 }
 
@@ -108,6 +150,7 @@ impl Strings<'_> {
             revision,
             expected_revision,
             timeout: step.timeout,
+            data: step.data.value,
         })
     }
 
@@ -124,7 +167,43 @@ impl Strings<'_> {
             revision: None,
             expected_revision: None,
             timeout: None,
+            data: DataEffect::None,
         })
+    }
+
+    /// The way back. `None` where a fault was recorded.
+    fn rollback(&mut self, rollback: &Rollback, forward: &[Step], target: &TargetSpec) -> Option<RollbackSpec> {
+        let Rollback { until, data, recovery, .. } = rollback.clone();
+        let way = match &rollback.way {
+            WayBack::PreviousRevision => {
+                for (step, resource) in forward.iter().filter_map(|step| Some((step, resource_of(step, target)?))) {
+                    let Some(why) = rollback::irreversible(step, resource) else { continue };
+                    self.reader.fault(Code::InvalidValue, step.place.clone(), not_undone(step, &why));
+                }
+                Way::PreviousRevision
+            }
+            WayBack::Steps(steps) => {
+                self.one_switch_each(steps, target);
+                let steps: Vec<_> = steps.iter().map(|step| self.step(step, target)).collect();
+                Way::Steps { steps: steps.into_iter().collect::<Option<_>>()? }
+            }
+        };
+        Some(RollbackSpec { way, until, data, recovery })
+    }
+
+    /// A release is switched once in a deployment: one attempt has one fence, and the folder takes one switch under it.
+    fn one_switch_each(&mut self, steps: &[Step], target: &TargetSpec) {
+        let mut switched = BTreeSet::new();
+        for step in steps.iter().filter(|step| matches!(step.work, Work::Release { .. } | Work::Restore)) {
+            let Some(resource) = resource_of(step, target) else { continue };
+            if !switched.insert(&resource.name) {
+                let message = format!(
+                    "the release \"{}\" is switched by an earlier step: a deployment switches a release once",
+                    resource.name
+                );
+                self.reader.fault(Code::InvalidValue, step.place.clone(), message);
+            }
+        }
     }
 
     fn probe(&mut self, probe: &ProbeText) -> Option<Probe> {
@@ -152,13 +231,10 @@ impl Strings<'_> {
     /// The step's resource. A step without effect has one only if it names one.
     fn resource(&mut self, step: &Step, target: &TargetSpec) -> Option<Option<ResourceName>> {
         let place = step.resource.as_ref().map_or_else(|| step.place.clone(), |name| name.place.clone());
-        let resource = match (&step.resource, step.effect, target.resources.as_slice()) {
-            (Some(name), StepEffect::Mutates | StepEffect::None, _) => target.resource(&name.value),
-            (None, StepEffect::None, _) => return Some(None),
-            (None, StepEffect::Mutates, [only]) => Some(only),
-            (None, StepEffect::Mutates, _) => None,
-        };
-        let Some(resource) = resource else {
+        if step.resource.is_none() && step.effect == StepEffect::None {
+            return Some(None);
+        }
+        let Some(resource) = resource_of(step, target) else {
             let names: Vec<String> = target.resources.iter().map(|resource| format!("\"{}\"", resource.name)).collect();
             let what = match &step.resource {
                 Some(name) => format!("{} has no resource \"{}\"", target.name, name.value),
@@ -174,6 +250,14 @@ impl Strings<'_> {
                 self.reader.fault(Code::InvalidValue, place, message);
                 None
             }
+            (Work::Restore, _) => match rollback::irreversible(step, resource) {
+                None => Some(Some(resource.name.clone())),
+                Some(why) => {
+                    let message = format!("{why}: this step needs \"run\" or \"with\"");
+                    self.reader.fault(Code::InvalidValue, place, message);
+                    None
+                }
+            },
             (Work::Release { .. }, ResourceAdapter::Release { .. }) | (Work::Command(_), _) => {
                 Some(Some(resource.name.clone()))
             }
@@ -183,6 +267,7 @@ impl Strings<'_> {
     fn body(&mut self, step: &Step) -> Option<StepBody> {
         match &step.work {
             Work::Command(argv) => Some(StepBody::Command { argv: self.argv(argv)? }),
+            Work::Restore => Some(StepBody::Restore),
             Work::Release { archive, sha256 } => {
                 let archive = self.string(archive, field::archive);
                 let sha256 = self.string(sha256, field::sha256);

@@ -1,13 +1,13 @@
-//! `[[step]]`.
+//! `[[step]]` and `[[rollback.step]]`.
 
 use std::collections::BTreeSet;
 
 use crate::code::Code;
 use crate::file::field;
-use crate::file::later;
 use crate::file::reader::{Complaint, Fields, Item, Located, Place, Reader};
 use crate::file::template::Template;
 use crate::id::{ResourceName, StepName};
+use crate::rollback::DataEffect;
 use crate::spec::{RetryClass, StepEffect};
 use crate::time::Millis;
 
@@ -27,16 +27,31 @@ pub(super) struct Step {
     pub(super) revision: Option<Template>,
     pub(super) expected_revision: Option<Template>,
     pub(super) timeout: Option<Millis>,
+    /// With the place of the key, or of the step where it says nothing.
+    pub(super) data: Located<DataEffect>,
+}
+
+/// Where a step stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Forward,
+    /// Here a step may put the previous revision back.
+    Rollback,
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum Work {
     Command(Vec<Template>),
-    Release { archive: Template, sha256: Template },
+    Release {
+        archive: Template,
+        sha256: Template,
+    },
+    /// The previous revision of its resource is put back. Only in a rollback.
+    Restore,
 }
 
 impl Step {
-    pub(super) fn read(reader: &mut Reader, item: &Item<'_>, inputs: &BTreeSet<String>) -> Option<Self> {
+    pub(super) fn read(reader: &mut Reader, item: &Item<'_>, inputs: &BTreeSet<String>, part: Part) -> Option<Self> {
         let fields = reader.table(item, &KEYS)?;
         let name = reader.required(&fields, "name").and_then(|item| reader.parsed::<StepName>(&item));
         let effects = [("mutates", StepEffect::Mutates), ("none", StepEffect::None)];
@@ -44,12 +59,19 @@ impl Step {
             Some(item) => reader.choice(&item, &effects),
             None => Some(StepEffect::Mutates),
         };
-        let retry = effect.and_then(|effect| retry(reader, &fields, effect));
+        let restores = part == Part::Rollback
+            && effect == Some(StepEffect::Mutates)
+            && fields.get("run").is_none()
+            && fields.get("with").is_none();
+        let retry = effect.and_then(|effect| retry(reader, &fields, effect, restores));
         let resource = fields.get("resource").and_then(|item| reader.parsed(&item));
         let timeout = fields.get("timeout").and_then(|item| reader.duration(&item, TIMEOUTS));
-        later::data(reader, fields.get("data"));
+        let data = data(reader, &fields, effect);
         let with = With::read(reader, &fields, effect, inputs);
-        let work = work(reader, &fields, effect, with.as_ref(), inputs);
+        let work = match restores {
+            true => Some(Work::Restore),
+            false => work(reader, &fields, effect, with.as_ref(), inputs),
+        };
         let with = with?;
         let revision = with.revision.map(|(_, template)| template);
         let expected_revision = with.expected_revision.map(|(_, template)| template);
@@ -63,15 +85,37 @@ impl Step {
             revision,
             expected_revision,
             timeout,
+            data: data?,
         })
     }
 }
 
-fn retry(reader: &mut Reader, fields: &Fields<'_>, effect: StepEffect) -> Option<RetryClass> {
+fn data(reader: &mut Reader, fields: &Fields<'_>, effect: Option<StepEffect>) -> Option<Located<DataEffect>> {
+    let Some(item) = fields.get("data") else {
+        return Some(Located { value: DataEffect::None, place: fields.place.clone() });
+    };
+    let effects = [
+        ("none", DataEffect::None),
+        ("expand", DataEffect::Expand),
+        ("contract", DataEffect::Contract),
+        ("destructive", DataEffect::Destructive),
+    ];
+    let value = reader.choice(&item, &effects)?;
+    if effect == Some(StepEffect::None) && !value.is_none() {
+        let message = "a step with effect = \"none\" changes no data: leave out \"data\", or let it mutate";
+        reader.fault(Code::InvalidValue, item.place(), message);
+        return None;
+    }
+    Some(Located { value, place: item.place() })
+}
+
+/// To put a revision back under the same operation id is safe to repeat, whoever wrote the file.
+fn retry(reader: &mut Reader, fields: &Fields<'_>, effect: StepEffect, restores: bool) -> Option<RetryClass> {
     let Some(item) = fields.get("retry") else {
-        return Some(match effect {
-            StepEffect::Mutates => RetryClass::Unsafe,
-            StepEffect::None => RetryClass::Pure,
+        return Some(match (effect, restores) {
+            (StepEffect::Mutates, true) => RetryClass::Idempotent,
+            (StepEffect::Mutates, false) => RetryClass::Unsafe,
+            (StepEffect::None, _) => RetryClass::Pure,
         });
     };
     let classes = [("pure", RetryClass::Pure), ("idempotent", RetryClass::Idempotent), ("unsafe", RetryClass::Unsafe)];

@@ -24,8 +24,8 @@ pub(super) enum Value {
     Boolean(bool),
     /// A fraction, or an integer that 64 bits can't hold. No key takes one.
     OtherNumber,
-    /// TOML only.
-    Date,
+    /// TOML only: a date, a time, or both, as text.
+    Date(String),
     /// JSON only.
     Null,
     List(Vec<Node>),
@@ -49,7 +49,7 @@ impl Value {
             Value::Integer(_) => "an integer",
             Value::Boolean(_) => "true or false",
             Value::OtherNumber => "a number that is not a 64-bit integer",
-            Value::Date => "a date",
+            Value::Date(_) => "a date",
             Value::Null => "null",
             Value::List(_) => "a list",
             Value::Table(_) => "a table",
@@ -116,7 +116,7 @@ fn toml_node(value: &Spanned<DeValue<'_>>, depth: usize, budget: &mut Budget) ->
         DeValue::Integer(integer) => toml_integer(integer),
         DeValue::Float(_) => Value::OtherNumber,
         DeValue::Boolean(truth) => Value::Boolean(*truth),
-        DeValue::Datetime(_) => Value::Date,
+        DeValue::Datetime(date) => Value::Date(date.to_string()),
         DeValue::Array(list) => {
             Value::List(list.iter().map(|item| toml_node(item, depth + 1, budget)).collect::<Result<_, _>>()?)
         }

@@ -9,10 +9,26 @@ use crate::archive::ArchiveSource;
 #[must_use]
 pub fn uploads_without_digest(text: &str) -> Vec<String> {
     let Ok(root) = tree::read(text) else { return Vec::new() };
-    let Some(Value::List(steps)) = table(&root).and_then(|top| top.get("step")).map(|step| &step.node.value) else {
-        return Vec::new();
-    };
-    steps.iter().filter_map(|step| undigested(table(&table(step)?.get("with")?.node)?)).collect()
+    let Some(top) = table(&root) else { return Vec::new() };
+    let rollback = top.get("rollback").and_then(|rollback| table(&rollback.node));
+    let steps = steps(top).iter().chain(rollback.map_or(&[][..], steps));
+    steps.filter_map(|step| undigested(table(&table(step)?.get("with")?.node)?)).collect()
+}
+
+fn steps(table: &Table) -> &[Node] {
+    match table.get("step").map(|step| &step.node.value) {
+        Some(Value::List(steps)) => steps,
+        Some(
+            Value::Text(_)
+            | Value::Integer(_)
+            | Value::Boolean(_)
+            | Value::OtherNumber
+            | Value::Date(_)
+            | Value::Null
+            | Value::Table(_),
+        )
+        | None => &[],
+    }
 }
 
 fn undigested(with: &Table) -> Option<String> {
@@ -28,7 +44,7 @@ fn table(node: &Node) -> Option<&Table> {
         | Value::Integer(_)
         | Value::Boolean(_)
         | Value::OtherNumber
-        | Value::Date
+        | Value::Date(_)
         | Value::Null
         | Value::List(_) => None,
     }
@@ -40,7 +56,7 @@ fn string<'a>(table: &'a Table, key: &str) -> Option<&'a str> {
         Value::Integer(_)
         | Value::Boolean(_)
         | Value::OtherNumber
-        | Value::Date
+        | Value::Date(_)
         | Value::Null
         | Value::List(_)
         | Value::Table(_) => None,

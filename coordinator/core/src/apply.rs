@@ -81,7 +81,8 @@ pub(crate) fn place(state: Option<&TargetState>, now: Now, event: Event) -> Reco
     Recorded { sequence: EventSequence(last + 1), at: now.wall, deployment, event }
 }
 
-fn ending(state: Option<&TargetState>, recorded: &Recorded) -> Option<Deployment> {
+/// The deployment as it ends with this event.
+pub(crate) fn ending(state: Option<&TargetState>, recorded: &Recorded) -> Option<Deployment> {
     let Event::DeploymentEnded { deployment, state: end, ended } = &recorded.event else { return None };
     let mut last = state?.deployment(*deployment)?.clone();
     last.state = *end;
@@ -107,6 +108,7 @@ fn about(state: Option<&TargetState>, event: &Event) -> Option<DeploymentId> {
         | Event::DeploymentDeadlinePassed { deployment }
         | Event::DeploymentMoved { deployment, .. }
         | Event::PolicyScheduled { deployment, .. }
+        | Event::RetryScheduled { deployment, .. }
         | Event::Decided { deployment, .. }
         | Event::DeploymentEnded { deployment, .. } => Some(*deployment),
         Event::LeaseRenewed { .. }
@@ -134,9 +136,7 @@ pub(crate) fn change(state: &mut TargetState, recorded: &Recorded) -> Result<(),
     }
     match &recorded.event {
         Event::TargetDeclared { spec, .. } => target::declared_anew(state, spec),
-        Event::Submitted { deployment, number, request, spec, plan, by, queue_deadline } => {
-            waiting::submitted(state, recorded, *deployment, *number, *request, spec, plan, by, *queue_deadline)?;
-        }
+        Event::Submitted { .. } => waiting::submitted(state, recorded)?,
         Event::Reserved { deployment, expected } => waiting::reserved(state, recorded, *deployment, expected)?,
         Event::Waits { deployment, why, not_before } => waiting::waits(state, *deployment, why, *not_before)?,
         Event::LeaseGranted { .. } => attempt::leased(state, recorded)?,
@@ -158,10 +158,13 @@ pub(crate) fn change(state: &mut TargetState, recorded: &Recorded) -> Result<(),
             target::cancelled(state, recorded.at, *deployment, cause, reason)?;
         }
         Event::CancelAfterEnd { .. } => {}
-        Event::DeploymentMoved { deployment, state: to, policy_at, .. } => {
-            waiting::moved(state, *deployment, *to, *policy_at)?;
+        Event::DeploymentMoved { deployment, state: to, policy_at, because } => {
+            waiting::moved(state, *deployment, *to, *policy_at, because)?;
         }
         Event::PolicyScheduled { deployment, at } => waiting::scheduled(state, *deployment, *at)?,
+        Event::RetryScheduled { deployment, after, used, .. } => {
+            waiting::retry_scheduled(state, *deployment, *after, *used)?;
+        }
         Event::Decided { deployment, record } => target::decided(state, *deployment, record)?,
         Event::DeploymentEnded { deployment, state: end, .. } => waiting::ended(state, *deployment, *end)?,
         Event::RevisionRecorded { resource, knowledge } => target::revision(state, resource, knowledge)?,

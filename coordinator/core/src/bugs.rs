@@ -64,6 +64,22 @@ bugs! {
     VerifyCarried = "verify_carried";
     /// A new attempt begins although an operator has put the target on hold.
     StartUnderHold = "start_under_hold";
+    /// A change is permitted although what is carried over was not found as it was left.
+    CarryUnread = "carry_unread";
+    /// A rollback on top of something unresolved frees the target without a change of its own.
+    RollbackFreesUnresolved = "rollback_frees_unresolved";
+    /// A decision is open although the runner may still be changing the target.
+    DecideOverRunner = "decide_over_runner";
+    /// The word that a process ended counts although its effect can outlive it.
+    OutlivingCountsAsOut = "outliving_counts_as_out";
+    /// A reading counts although it was taken of another resource than the one that was read before.
+    OtherResourceCounts = "other_resource_counts";
+    /// A process is readmitted although a fence above its own was allocated since.
+    ReadmitBelowFence = "readmit_below_fence";
+    /// Another attempt is open to decide although a stop was asked for.
+    RetryOverCancel = "retry_over_cancel";
+    /// A step that is not safe to repeat may be repeated although it may be there in part.
+    RepeatUnsafe = "repeat_unsafe";
 }
 
 /// Whether a fault is on.

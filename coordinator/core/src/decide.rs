@@ -35,6 +35,7 @@ fn undeclared(input: &Input) -> Result<Decision, Refusal> {
         Input::Reported { .. } => only(Answer::Answered(Disposition::Filed(FiledReason::UnknownAttempt))),
         Input::JournalSpoke { .. } | Input::InquiryAnswered { .. } => only(Answer::Done),
         Input::Submit { .. }
+        | Input::Rollback { .. }
         | Input::Assign { .. }
         | Input::Tick { .. }
         | Input::Cancel { .. }
@@ -58,6 +59,11 @@ fn answer(draft: &mut Draft<'_>, input: &Input) -> Result<Answer, Refusal> {
         Input::Declare { spec, by } => handlers::declare::declare(draft, spec, by),
         Input::Submit { deployment, request, spec, by, no_queue } => {
             handlers::submit::submit(draft, *deployment, *request, spec, by, *no_queue)
+        }
+        Input::Rollback { deployment, request, to, shown, by, reason, attested, past, retained } => {
+            let (id, request, attested) = (*deployment, *request, attested.as_deref());
+            let asked = handlers::back::Asked { id, request, to, shown, by, reason, attested, past, retained };
+            handlers::back::back(draft, &asked)
         }
         Input::Assign { candidates, attempt } => handlers::assign::assign(draft, candidates, *attempt),
         Input::OfferAnswered { speaker, claim, declined, jitter } => {
@@ -94,9 +100,9 @@ fn answer(draft: &mut Draft<'_>, input: &Input) -> Result<Answer, Refusal> {
         Input::Attest { deployment, by, attestation, evidence } => {
             handlers::attest::attest(draft, *deployment, by, attestation, *evidence)
         }
-        Input::Decide { deployment, by, kind, reason, shown, evidence, attempt } => {
-            let (kind, shown, evidence, attempt) = (*kind, *shown, *evidence, *attempt);
-            let asked = handlers::settle::Asked { by, kind, reason, shown, evidence, attempt };
+        Input::Decide { deployment, by, kind, reason, shown, evidence, attempt, back } => {
+            let (kind, shown, evidence, attempt, back) = (*kind, *shown, *evidence, *attempt, back.as_ref());
+            let asked = handlers::settle::Asked { by, kind, reason, shown, evidence, attempt, back };
             handlers::settle::settle(draft, *deployment, &asked)
         }
         Input::Hold { by, reason, until } => Ok(handlers::hold::place(draft, by, reason, *until)),

@@ -6,13 +6,14 @@ use holdfast_common::fence::Fence;
 use holdfast_common::id::{
     AgentName, AttemptId, DeploymentId, IncarnationId, OperatorName, RequestId, ResourceName, Revision, StepName,
 };
+use holdfast_common::outcome::FailureClass;
 use holdfast_common::report::{DeclineReason, Report};
 use holdfast_common::spec::{DeploymentSpec, PlanDigest, TargetSpec};
 use holdfast_common::time::{Millis, Serving, Wall};
 use serde::{Deserialize, Serialize};
 
 use crate::state::{
-    AttemptState, CancelCause, DecisionRecord, DeploymentState, Ended, EventSequence, Evidence, HoldEnd, Inquiry,
+    AttemptState, CancelCause, DecisionRecord, DeploymentState, Ended, EventSequence, Evidence, HoldEnd, Inquiry, Kind,
     OperatorHold, ResourceKnowledge, Run, Waiting,
 };
 
@@ -48,6 +49,9 @@ pub enum Event {
         number: u64,
         /// The client's name for it.
         request: RequestId,
+        /// Whether it brings something new or goes back.
+        #[serde(default, skip_serializing_if = "Kind::is_deploy")]
+        kind: Kind,
         /// What was asked for.
         spec: DeploymentSpec,
         /// What permits will be bound to.
@@ -96,6 +100,9 @@ pub enum Event {
         serving: Serving,
         /// The steps that are carried over from earlier attempts.
         carried: Vec<StepName>,
+        /// Those of them whose resource is read again before anything else of the attempt.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        reread: Vec<StepName>,
         /// The attempt that it goes on with: its open permit moves here, its process is not started again.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         readmits: Option<AttemptId>,
@@ -220,6 +227,25 @@ pub enum Event {
         deployment: DeploymentId,
         /// When, in serving time.
         at: Serving,
+    },
+    /// Another attempt will follow by itself, without a decision.
+    RetryScheduled {
+        /// The deployment.
+        deployment: DeploymentId,
+        /// The attempt before it.
+        after: AttemptId,
+        /// The number of that attempt.
+        number: u32,
+        /// The step that did not end well, where it is about one.
+        step: Option<StepName>,
+        /// What kind of failure it was.
+        class: FailureClass,
+        /// How long it waits: drawn within the bound that doubles with every try.
+        delay: Millis,
+        /// Tries that are used up.
+        used: u32,
+        /// Tries that are left, this one included.
+        left: u32,
     },
     /// A person or policy decided.
     Decided {

@@ -1,6 +1,6 @@
 //! One sentence per decision. Each claims no more than the recorded facts; text from outside is not repeated here.
 
-use holdfast_common::id::{AgentName, DeploymentLabel, StepName};
+use holdfast_common::id::{AgentName, DeploymentLabel, ResourceName, StepName};
 use holdfast_common::recovery::DecisionKind;
 use holdfast_common::report::DeclineReason;
 use holdfast_common::spec::OrderKey;
@@ -8,7 +8,7 @@ use holdfast_common::time::Millis;
 
 use crate::fate;
 use crate::reservation::Pin;
-use crate::state::{CancelCause, Deployment, HighestOrder};
+use crate::state::{Attempt, CancelCause, Deployment, HighestOrder};
 
 pub(crate) fn list(steps: &[StepName]) -> String {
     steps.iter().map(StepName::as_str).collect::<Vec<_>>().join(", ")
@@ -87,7 +87,21 @@ pub(crate) fn declined(deployment: &Deployment, agent: &AgentName, reason: Decli
 }
 
 pub(crate) fn tries_used(tries: u32) -> String {
-    format!("{tries} tries were lost and no more are allowed")
+    match tries {
+        0 | 1 => "its only try is used up".to_owned(),
+        tries => format!("all {tries} tries are used up"),
+    }
+}
+
+/// What an attempt found that carries over what somebody else has changed since.
+pub(crate) fn disturbed(deployment: &Deployment, attempt: &Attempt) -> String {
+    let Some(step) = attempt.disturbed().and_then(|name| deployment.step(name)) else { return String::new() };
+    let resource = step.resource.as_ref().map(ResourceName::as_str).unwrap_or_default();
+    let agent = &attempt.agent;
+    format!(
+        "{resource} is not as step {} had left it: {agent} read it again, and somebody else has changed it",
+        step.name
+    )
 }
 
 /// A decision, as people name it.

@@ -11,8 +11,8 @@ use holdfast_common::time::Wall;
 
 use crate::bugs::{self, Bug};
 use crate::state::{
-    Attempt, CancelCause, DecisionRecord, Deployment, EvidenceBody, ResourceKnowledge, RevisionSource, StepRun,
-    StepState, TargetState,
+    Attempt, CancelCause, CarryState, DecisionRecord, Deployment, EvidenceBody, ResourceKnowledge, RevisionSource,
+    StepRun, StepState, TargetState,
 };
 
 /// What became of a mutating step, as far as it was observed or decided.
@@ -30,6 +30,18 @@ pub(crate) enum Fate {
     Unknown,
 }
 
+impl Fate {
+    /// As its resource was read, with that revision where it is applied.
+    pub(crate) fn told(state: OperationState, revision: Option<Revision>) -> Self {
+        match state {
+            OperationState::Applied => Fate::Applied(revision),
+            OperationState::NotApplied => Fate::NotApplied,
+            OperationState::Partial => Fate::Partial,
+            OperationState::Applying | OperationState::Unknown => Fate::Unknown,
+        }
+    }
+}
+
 /// What became of a step.
 pub(crate) fn of(deployment: &Deployment, step: &StepSpec) -> Fate {
     deployment.attempts.iter().fold(Fate::Untouched, |before, attempt| match attempt.step(&step.name) {
@@ -44,14 +56,11 @@ fn after(deployment: &Deployment, attempt: &Attempt, step: &StepSpec, run: &Step
         if record.kind == DecisionKind::Readmit {
             return before;
         }
-        return match record.target {
-            OperationState::Applied => Fate::Applied(record.observed.clone().or(step.revision.clone())),
-            OperationState::NotApplied => Fate::NotApplied,
-            OperationState::Partial => Fate::Partial,
-            OperationState::Applying | OperationState::Unknown => Fate::Unknown,
-        };
+        return Fate::told(record.target, record.observed.clone().or(step.revision.clone()));
     }
     match run.state {
+        // Somebody else was there: what is there now is not what the step left.
+        StepState::Carried { carry: CarryState::Differs } => Fate::Unknown,
         StepState::Pending | StepState::Carried { .. } | StepState::Ended(StepEnd::NotStarted) => before,
         StepState::Permitted | StepState::Started | StepState::Ended(StepEnd::Unknown) => Fate::Unknown,
         StepState::Ended(StepEnd::Applied) => Fate::Applied(run.observed.clone().or(step.revision.clone())),
@@ -75,6 +84,11 @@ pub(crate) fn mutating(deployment: &Deployment) -> impl Iterator<Item = &StepSpe
     deployment.spec.steps.iter().filter(|step| step.effect == StepEffect::Mutates)
 }
 
+/// Whether every change of it is applied.
+pub(crate) fn is_whole(deployment: &Deployment) -> bool {
+    mutating(deployment).all(|step| matches!(of(deployment, step), Fate::Applied(_)))
+}
+
 /// What was observed of the checks, once every change of the deployment is applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Health {
@@ -90,7 +104,7 @@ pub(crate) enum Health {
 
 /// What the last attempt saw of the health after the changes.
 pub(crate) fn health(deployment: &Deployment) -> Health {
-    let whole = mutating(deployment).all(|step| matches!(of(deployment, step), Fate::Applied(_)));
+    let whole = is_whole(deployment);
     let Some(last) = deployment.attempts.last().filter(|_| whole && mutating(deployment).next().is_some()) else {
         return Health::Unasked;
     };
@@ -100,8 +114,12 @@ pub(crate) fn health(deployment: &Deployment) -> Health {
         let is_after = Some(at) > changes;
         match run.state {
             StepState::Ended(StepEnd::Applied) | StepState::Carried { .. } => None,
-            StepState::Ended(StepEnd::Failed { class: FailureClass::Transient | FailureClass::Permanent, .. })
-                if is_after =>
+            StepState::Ended(StepEnd::Failed { class: FailureClass::Permanent, .. }) if is_after => {
+                Some(Health::Against(name))
+            }
+            // A check looked for as long as it may. What else failed in a way that is listed is worth another try, while there is one.
+            StepState::Ended(StepEnd::Failed { class: FailureClass::Transient, .. })
+                if is_after && (is_check(deployment, &name) || deployment.tries_left() == 0) =>
             {
                 Some(Health::Against(name))
             }
@@ -117,9 +135,13 @@ pub(crate) fn health(deployment: &Deployment) -> Health {
     found.unwrap_or(Health::Held)
 }
 
+fn is_check(deployment: &Deployment, name: &StepName) -> bool {
+    deployment.step(name).is_some_and(|step| step.body.check().is_some())
+}
+
 /// Whether that check was stopped because its own time was over.
 fn was_too_slow(deployment: &Deployment, name: &StepName) -> bool {
-    let check = deployment.step(name).is_some_and(|step| step.body.check().is_some());
+    let check = is_check(deployment, name);
     let cause = deployment.cancel.as_ref().map(|cancel| &cancel.cause);
     check && matches!(cause, Some(CancelCause::Timeout { step }) if step == name)
 }
@@ -130,7 +152,7 @@ fn was_too_slow(deployment: &Deployment, name: &StepName) -> bool {
 pub(crate) fn checked_on(deployment: &Deployment) -> Option<&AgentName> {
     let checks = deployment.spec.steps.iter().any(|step| step.body.check().is_some());
     let last = mutating(deployment).last().filter(|_| checks)?;
-    if !mutating(deployment).all(|step| matches!(of(deployment, step), Fate::Applied(_))) {
+    if !is_whole(deployment) {
         return None;
     }
     let made = |attempt: &&Attempt| match attempt.step(&last.name).map(|run| run.state) {
@@ -200,7 +222,10 @@ fn tells_mutation(deployment: &Deployment, body: &EvidenceBody) -> bool {
         EvidenceBody::LateReport { report, .. } => match &report.body {
             ReportBody::StepStarted { step } => mutates(step),
             ReportBody::StepEnded { step, end, .. } => mutates(step) && *end != StepEnd::NotStarted,
-            ReportBody::AttemptEnded { .. } | ReportBody::CancelReceived | ReportBody::CancelActed { .. } => false,
+            ReportBody::AttemptEnded { .. }
+            | ReportBody::CancelReceived
+            | ReportBody::CancelActed { .. }
+            | ReportBody::Reread { .. } => false,
         },
         EvidenceBody::Inspection { .. }
         | EvidenceBody::FencedOff { .. }
@@ -234,6 +259,10 @@ fn left(deployment: &Deployment, resource: &ResourceName, at: Wall) -> Option<Op
     if given_up || fates.iter().any(|fate| matches!(fate, Fate::Partial | Fate::Unknown)) {
         return Some(None);
     }
+    let newest = fates.iter().rev().find(|fate| **fate != Fate::Untouched);
+    if disturbed(deployment, resource) && !matches!(newest, Some(Fate::Applied(Some(_)))) {
+        return Some(None);
+    }
     let whole = fates.iter().all(|fate| matches!(fate, Fate::Applied(_)));
     let last = fates.into_iter().rev().find_map(|fate| match fate {
         Fate::Applied(revision) => Some(revision),
@@ -242,6 +271,17 @@ fn left(deployment: &Deployment, resource: &ResourceName, at: Wall) -> Option<Op
     let known = last.is_some() || whole;
     let source = Some(source(deployment));
     Some(known.then_some(ResourceKnowledge::Revision { revision: last, at, source }))
+}
+
+/// Whether an attempt found that somebody else had changed the resource, and no step was permitted on it since.
+fn disturbed(deployment: &Deployment, resource: &ResourceName) -> bool {
+    let on_it =
+        |run: &&StepRun| deployment.step(&run.name).is_some_and(|step| step.resource.as_ref() == Some(resource));
+    deployment.attempts.iter().fold(false, |before, attempt| {
+        let runs = || attempt.steps.iter().filter(on_it);
+        let differs = runs().any(|run| run.state == StepState::Carried { carry: CarryState::Differs });
+        differs || (before && !runs().any(|run| run.permitted_at.is_some()))
+    })
 }
 
 fn source(deployment: &Deployment) -> RevisionSource {

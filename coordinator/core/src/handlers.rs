@@ -2,6 +2,7 @@
 
 pub(crate) mod assign;
 pub(crate) mod attest;
+pub(crate) mod back;
 pub(crate) mod cancel;
 pub(crate) mod deadline;
 pub(crate) mod declare;
@@ -14,6 +15,7 @@ pub(crate) mod offer;
 pub(crate) mod permit;
 pub(crate) mod recover;
 pub(crate) mod report;
+pub(crate) mod reread;
 pub(crate) mod settle;
 pub(crate) mod submit;
 pub(crate) mod tick;

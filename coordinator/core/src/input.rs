@@ -3,7 +3,7 @@
 use holdfast_common::claim::Claim;
 use holdfast_common::fence::Epoch;
 use holdfast_common::id::{
-    AgentName, AttemptId, DeploymentId, EvidenceId, IncarnationId, OperatorName, RequestId, StepName,
+    AgentName, AttemptId, DeploymentId, EvidenceId, IncarnationId, OperatorName, RequestId, Revision, StepName,
 };
 use holdfast_common::outcome::Reading;
 use holdfast_common::recovery::{Attestation, DecisionKind, Runner};
@@ -11,7 +11,8 @@ use holdfast_common::report::{DeclineReason, Report};
 use holdfast_common::spec::{DeploymentSpec, PlanDigest, TargetSpec};
 use holdfast_common::time::{Millis, Serving, Wall};
 
-use crate::state::{DeploymentState, EvidenceSequence, PastAttempt, Run};
+use crate::rollback::Retained;
+use crate::state::{Deployment, DeploymentState, EvidenceSequence, PastAttempt, Run};
 
 /// The instant of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +107,27 @@ pub enum Input {
         candidates: Vec<Candidate>,
         /// The identity of the attempt, should there be one. Drawn by the caller.
         attempt: AttemptId,
+    },
+    /// Ask to go back to an earlier revision.
+    Rollback {
+        /// Its identity, drawn by the caller. The caller has looked the request id up in the same transaction: it is new.
+        deployment: DeploymentId,
+        /// The client's name for it.
+        request: RequestId,
+        /// What to go back to: the nearest place where a resource had it.
+        to: Revision,
+        /// The numbers of the deployments that the asker was shown to be undone, the newest first.
+        shown: Vec<u64>,
+        /// By whom.
+        by: OperatorName,
+        /// Why.
+        reason: String,
+        /// How they know that it is compatible all the same, where a window or a range of data says otherwise.
+        attested: Option<String>,
+        /// Deployments of the target that ended, in any order.
+        past: Vec<Deployment>,
+        /// What resources were seen to retain.
+        retained: Retained,
     },
     /// An agent answered an offer.
     OfferAnswered {
@@ -253,6 +275,8 @@ pub enum Input {
         evidence: EvidenceId,
         /// The identity of the attempt, should the decision lease one at once. Drawn by the caller.
         attempt: AttemptId,
+        /// What a decision to go back needs; looked up and drawn by the caller for such a one only.
+        back: Option<Back>,
     },
     /// Put the target on hold, or replace its hold.
     Hold {
@@ -268,6 +292,19 @@ pub enum Input {
         /// Who.
         by: OperatorName,
     },
+}
+
+/// What a decision to go back needs beside its evidence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Back {
+    /// The identity of the rollback. Drawn by the caller.
+    pub deployment: DeploymentId,
+    /// The name of its submission. Drawn by the caller.
+    pub request: RequestId,
+    /// Deployments of the target that ended, in any order.
+    pub past: Vec<Deployment>,
+    /// What resources were seen to retain.
+    pub retained: Retained,
 }
 
 /// When a hold is to end by itself.

@@ -19,6 +19,7 @@ mod i09_requests_end_nothing;
 mod i10_no_unsafe_repeat;
 mod i14_never_mutated;
 mod i17_a_hold_starts_nothing;
+mod i18_carried_steps_were_read;
 
 /// One event and the states around it.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +47,7 @@ pub struct Violation {
 /// One invariant: its name, and whether it holds on a step.
 type Invariant = (&'static str, fn(&Step<'_>) -> Result<(), &'static str>);
 
-const ALL: [Invariant; 11] = [
+const ALL: [Invariant; 12] = [
     ("I1", i01_one_reservation::holds),
     ("I2", i02_fences_grow::holds),
     ("I3", i03_permit_first::holds),
@@ -58,6 +59,7 @@ const ALL: [Invariant; 11] = [
     ("I10", i10_no_unsafe_repeat::holds),
     ("I14", i14_never_mutated::holds),
     ("I17", i17_a_hold_starts_nothing::holds),
+    ("I18", i18_carried_steps_were_read::holds),
 ];
 
 /// Checks one step of a history.

@@ -28,7 +28,11 @@ pub mod event;
 mod explain;
 mod fate;
 mod handlers;
+<<<<<<< HEAD
 pub mod identity;
+=======
+pub mod history;
+>>>>>>> main
 pub mod input;
 pub mod invariants;
 mod lease;
@@ -38,6 +42,7 @@ pub mod plan;
 pub mod policy;
 pub mod refusal;
 mod reservation;
+pub mod rollback;
 mod split;
 pub mod state;
 mod weigh;
@@ -48,6 +53,7 @@ pub use decision::{Answer, Decision, Effect};
 pub use due::{due, next_wakeup};
 pub use event::{Event, Recorded};
 pub use handlers::inquire::resource_in_question;
+pub use handlers::reread::carries;
 pub use input::{Input, Now};
 pub use open_decisions::{Checklist, open_decisions};
 pub use refusal::Refusal;

@@ -9,16 +9,21 @@
 //! abandon            a person's attestation
 //! note               nothing
 //! readmit            the same journal says that it still runs; nothing was allocated above its fence; no end was told
-//! rollback           another version
+//! rollback           runner out; it changed something; the way back over it is compatible now
+//!
+//! a rollback that rests on something unresolved is accepted as failed or cancelled on a person's attestation only
 //! ```
 
 use holdfast_common::id::{EvidenceId, OperationId, ResourceName, Revision, StepName};
 use holdfast_common::outcome::{FailureClass, OperationState, StepEnd};
 use holdfast_common::recovery::{AttestedTarget, DecisionKind, Runner};
-use holdfast_common::spec::{Reach, RetryClass, StepEffect};
+use holdfast_common::spec::{Reach, RetryClass, StepEffect, StepSpec};
+use holdfast_common::time::Wall;
 
 use crate::authority;
+use crate::bugs::{self, Bug};
 use crate::fate::{self, Fate};
+use crate::rollback;
 use crate::state::{Deployment, DeploymentState, EvidenceSequence, StepState, TargetState};
 use crate::weigh::{self, RunnerKnown, StepKnown};
 
@@ -88,7 +93,7 @@ pub struct OpenDecision {
     /// `None`: it is allowed. Else what is missing.
     pub why_not: Option<String>,
     /// What follows from it.
-    pub leads_to: &'static str,
+    pub leads_to: String,
 }
 
 impl Checklist {
@@ -99,16 +104,18 @@ impl Checklist {
     }
 }
 
-/// The checklist of a deployment of the target. Changes nothing, whoever asks.
+/// The checklist of a deployment of the target. Changes nothing, whoever asks. `now` is for the window within which going
+/// back is compatible.
 #[must_use]
-pub fn open_decisions(state: &TargetState, deployment: &Deployment) -> Checklist {
+pub fn open_decisions(state: &TargetState, deployment: &Deployment, now: Wall) -> Checklist {
     let runner = weigh::runner(state, deployment);
     let question = weigh::in_question(deployment).map(|step| (step.clone(), weigh::step(state, deployment, step)));
     let known = question.as_ref().map(|(_, known)| known);
-    let facts = Facts { state, deployment, runner: &runner, known };
-    let decisions = KINDS.map(|kind| OpenDecision { kind, why_not: why_not(&facts, kind), leads_to: leads_to(kind) });
+    let facts = Facts { state, deployment, runner: &runner, known, now };
+    let decisions =
+        KINDS.map(|kind| OpenDecision { kind, why_not: why_not(&facts, kind), leads_to: leads_to(&facts, kind) });
     let relation = relation(&facts);
-    let who_can_act = who_can_act(state, &facts);
+    let who_can_act = bring_on(state, deployment, &runner);
     let steps = question.into_iter().map(|(step, known)| OpenStep {
         step: step.name,
         resource: step.resource,
@@ -139,18 +146,19 @@ struct Facts<'a> {
     deployment: &'a Deployment,
     runner: &'a RunnerKnown,
     known: Option<&'a StepKnown>,
+    now: Wall,
 }
 
 fn why_not(facts: &Facts<'_>, kind: DecisionKind) -> Option<String> {
     let unsettled = matches!(facts.deployment.state, DeploymentState::Uncertain | DeploymentState::Held);
     let refused = match kind {
         DecisionKind::Note => return None,
-        DecisionKind::Rollback => return Some("not supported by this version".to_owned()),
         DecisionKind::Abandon
         | DecisionKind::Retry
         | DecisionKind::AcceptSucceeded
         | DecisionKind::AcceptFailed
         | DecisionKind::AcceptCancelled
+        | DecisionKind::Rollback
         | DecisionKind::Readmit
             if !unsettled =>
         {
@@ -162,6 +170,7 @@ fn why_not(facts: &Facts<'_>, kind: DecisionKind) -> Option<String> {
         DecisionKind::AcceptCancelled => accept(facts).and_then(|()| {
             facts.deployment.cancel.is_some().then_some(()).ok_or_else(|| "no stop was asked for".to_owned())
         }),
+        DecisionKind::Rollback => roll_back(facts),
         DecisionKind::Readmit => readmit(facts),
         DecisionKind::Abandon => weigh::attested(facts.deployment, None)
             .map(|_| ())
@@ -172,12 +181,13 @@ fn why_not(facts: &Facts<'_>, kind: DecisionKind) -> Option<String> {
 
 fn out(facts: &Facts<'_>) -> Result<(), String> {
     let RunnerKnown { runner, because, .. } = facts.runner;
-    runner.is_out().then_some(()).ok_or_else(|| format!("the runner may still be changing the target: {because}"))
+    let is_out = runner.is_out() || bugs::on(Bug::DecideOverRunner);
+    is_out.then_some(()).ok_or_else(|| format!("the runner may still be changing the target: {because}"))
 }
 
 fn retry(facts: &Facts<'_>) -> Result<(), String> {
     out(facts)?;
-    if facts.deployment.cancel.is_some() {
+    if facts.deployment.cancel.is_some() && !bugs::on(Bug::RetryOverCancel) {
         return Err("a stop was asked for".to_owned());
     }
     if failed_for_good(facts.deployment) {
@@ -188,11 +198,22 @@ fn retry(facts: &Facts<'_>) -> Result<(), String> {
         OperationState::NotApplied | OperationState::Applied => Ok(()),
         OperationState::Partial | OperationState::Unknown | OperationState::Applying => match step.retry {
             RetryClass::Idempotent | RetryClass::Pure => Ok(()),
+            RetryClass::Unsafe if bugs::on(Bug::RepeatUnsafe) => Ok(()),
             RetryClass::Unsafe => {
                 Err(format!("step {} is not safe to repeat and is {}", step.name, words(known.state)))
             }
         },
     }
+}
+
+fn roll_back(facts: &Facts<'_>) -> Result<(), String> {
+    out(facts)?;
+    let question = weigh::in_question(facts.deployment).map(|step| &step.name);
+    let fate = |step: &StepSpec| match facts.known.filter(|_| question == Some(&step.name)) {
+        Some(known) => Fate::told(known.state, known.observed.clone()),
+        None => fate::of(facts.deployment, step),
+    };
+    rollback::why_not(facts.state, facts.deployment, fate, facts.now).map_err(|why| why.to_string())
 }
 
 fn readmit(facts: &Facts<'_>) -> Result<(), String> {
@@ -204,14 +225,12 @@ fn readmit(facts: &Facts<'_>) -> Result<(), String> {
     if weigh::told_end(facts.deployment, attempt, &open.name) {
         return no("its own journal says that the step ended");
     }
-    if !authority::is_highest(facts.state, attempt) {
+    if !authority::is_highest(facts.state, attempt) && !bugs::on(Bug::ReadmitBelowFence) {
         return no("a fence above its own was allocated since");
     }
     match facts.runner.runner {
         Runner::StillRunning => Ok(()),
-        Runner::Stopped => no("its own journal says that it ended"),
-        Runner::FencedOff => no("its resource refuses it"),
-        Runner::HostGone => no("its host is attested as gone"),
+        Runner::Stopped | Runner::FencedOff | Runner::HostGone => no(&facts.runner.because),
         Runner::Unknown => no("its own agent has not come back to say that it still runs"),
     }
 }
@@ -252,6 +271,9 @@ fn unverified(deployment: &Deployment) -> Option<&StepName> {
 
 fn accept(facts: &Facts<'_>) -> Result<(), String> {
     out(facts)?;
+    if rollback::rests_on_unresolved(facts.deployment) && weigh::attested(facts.deployment, None).is_none() {
+        return Err("what it was to undo is partial or unknown, and nobody has attested what is there".to_owned());
+    }
     match facts.known.map(|known| (known.state, &known.because)) {
         Some((OperationState::Unknown | OperationState::Applying, because)) => {
             Err(format!("what the step left is not known: {because}"))
@@ -260,16 +282,33 @@ fn accept(facts: &Facts<'_>) -> Result<(), String> {
     }
 }
 
-fn leads_to(kind: DecisionKind) -> &'static str {
+fn leads_to(facts: &Facts<'_>, kind: DecisionKind) -> String {
     match kind {
-        DecisionKind::Retry => "a new attempt where knowledge ends",
-        DecisionKind::AcceptSucceeded => "succeeded",
-        DecisionKind::AcceptFailed => "failed",
-        DecisionKind::AcceptCancelled => "cancelled",
-        DecisionKind::Rollback => "failed, and a rollback that holds the reservation",
-        DecisionKind::Readmit => "a new attempt that goes on with the running process",
-        DecisionKind::Abandon => "failed, revision unknown",
-        DecisionKind::Note => "nothing: it is kept as evidence",
+        DecisionKind::Retry => "a new attempt where knowledge ends".to_owned(),
+        DecisionKind::AcceptSucceeded => match unverified(facts.deployment) {
+            Some(step) => format!("succeeded, although step {step} after the change was never seen to end well"),
+            None => "succeeded".to_owned(),
+        },
+        DecisionKind::AcceptFailed => format!("failed{}", left_unknown(facts)),
+        DecisionKind::AcceptCancelled => format!("cancelled{}", left_unknown(facts)),
+        DecisionKind::Rollback => "failed, and a rollback that holds the reservation".to_owned(),
+        DecisionKind::Readmit => "a new attempt that goes on with the running process".to_owned(),
+        DecisionKind::Abandon => format!("failed{UNKNOWN_AFTERWARDS}"),
+        DecisionKind::Note => "no change: it is kept as evidence".to_owned(),
+    }
+}
+
+const UNKNOWN_AFTERWARDS: &str =
+    "; the revision is unknown then, and whatever comes next waits for a reading or an attestation of it";
+
+/// What an end leaves unknown, where the step in question is there in part.
+fn left_unknown(facts: &Facts<'_>) -> &'static str {
+    match facts.known.map(|known| known.state) {
+        Some(OperationState::Partial) => UNKNOWN_AFTERWARDS,
+        Some(
+            OperationState::Applied | OperationState::NotApplied | OperationState::Applying | OperationState::Unknown,
+        )
+        | None => "",
     }
 }
 
@@ -293,9 +332,15 @@ fn relation(facts: &Facts<'_>) -> String {
     }
 }
 
-fn who_can_act(state: &TargetState, facts: &Facts<'_>) -> Vec<String> {
+/// Who can bring a deployment of the target on, in words for people.
+#[must_use]
+pub fn who_can_act(state: &TargetState, deployment: &Deployment) -> Vec<String> {
+    bring_on(state, deployment, &weigh::runner(state, deployment))
+}
+
+fn bring_on(state: &TargetState, deployment: &Deployment, runner: &RunnerKnown) -> Vec<String> {
     let mut who = vec!["a person who may decide".to_owned()];
-    let reach = weigh::in_question(facts.deployment)
+    let reach = weigh::in_question(deployment)
         .and_then(|step| step.resource.as_ref())
         .and_then(|resource| state.spec.resource(resource));
     match (reach.map(|resource| (resource.reach, &resource.name)), &state.home) {
@@ -303,7 +348,10 @@ fn who_can_act(state: &TargetState, facts: &Facts<'_>) -> Vec<String> {
         (Some((Reach::Host | Reach::Shared, resource)), _) => who.push(format!("an agent that reaches {resource}")),
         (None, _) => {}
     }
-    if !facts.runner.runner.is_out() {
+    if deployment.policy_at.is_some() {
+        who.insert(0, "the target's policy by itself, as far as it can prove what happened".to_owned());
+    }
+    if !runner.runner.is_out() {
         who.push("the attempt's own agent, when it comes back".to_owned());
         who.push("a person who may attest that the runner is out".to_owned());
     }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! the agent said   steps                                    cancel   the deployment
+//! failed, stopped  a carried step was found changed         any      held: somebody else was there
 //! succeeded        all applied, all checks held             -        succeeded ("came too late" where a stop was asked for)
 //! failed, stopped  an unsafe step may be applied in part    any      held
 //! failed, stopped  all changes applied, a check after       any      failed: applied, not healthy. No other try
@@ -10,7 +11,9 @@
 //! stopped          -                                        yes      cancelled, as observed
 //! either           nothing bars another try, tries left     no       the next try after a delay: what was applied is
 //!                                                                    carried, a check that was not seen to end runs again
-//! either           else                                     no       failed, as observed
+//! failed           no tries left, nothing permitted in      no       held: nobody has seen what is there now
+//!                  this try, something in an earlier one
+//! either           else                                     no       failed, as observed, saying so where the tries are used up
 //! ```
 
 use holdfast_common::id::{AgentName, StepName};
@@ -26,12 +29,21 @@ use crate::input::Jitter;
 use crate::policy;
 use crate::reservation::{self, End};
 use crate::split;
-use crate::state::{Attempt, AttemptState, CancelCause, Deployment, DeploymentState, StepState};
+use crate::state::{Attempt, AttemptState, CancelCause, CarryState, Deployment, DeploymentState, StepState};
 
-/// Whether the end that an agent tells agrees with what it told of the steps. A success with a step missing, or a
-/// failure with nothing missing, is not believed.
+/// Whether the end that an agent tells agrees with what it told of the steps. A success with a step missing or over something
+/// that was not found as it was left, or a failure with nothing missing, is not believed.
 pub(crate) fn agrees(attempt: &Attempt, end: AttemptEnd) -> bool {
-    let done = |state| matches!(state, StepState::Ended(StepEnd::Applied) | StepState::Carried { .. });
+    let done = |state| match state {
+        StepState::Ended(StepEnd::Applied) => true,
+        StepState::Carried { carry } => carry.may_follow(),
+        StepState::Pending
+        | StepState::Permitted
+        | StepState::Started
+        | StepState::Ended(StepEnd::Failed { .. } | StepEnd::Stopped { .. } | StepEnd::Unknown | StepEnd::NotStarted) => {
+            false
+        }
+    };
     let all = attempt.steps.iter().all(|step| done(step.state));
     match end {
         AttemptEnd::Succeeded => all,
@@ -59,6 +71,9 @@ pub(crate) fn ended(draft: &mut Draft<'_>, end: AttemptEnd, jitter: Jitter) {
     if matches!(health, Health::Against(_)) && bugs::on(Bug::VerifyIgnored) {
         return reservation::end(draft, id, End::observed(DeploymentState::Succeeded, because));
     }
+    if deployment.attempts.last().is_some_and(|last| last.disturbed().is_some()) {
+        return draft.record(policy::moved(draft, id, DeploymentState::Held, because));
+    }
     if fate::unsafe_in_part(deployment) {
         let because = format!("{because}; it is not safe to repeat and may be applied in part");
         return draft.record(policy::moved(draft, id, DeploymentState::Held, because));
@@ -66,12 +81,24 @@ pub(crate) fn ended(draft: &mut Draft<'_>, end: AttemptEnd, jitter: Jitter) {
     if matches!(health, Health::Against(_)) {
         return reservation::end(draft, id, End::not_healthy(because));
     }
-    let tries_left = deployment.tries() < deployment.spec.retry.max_attempts;
-    let again = fate::bars_another_try(deployment).is_none() && tries_left;
-    match (end, deployment.cancel.is_some()) {
-        (AttemptEnd::Stopped, true) => reservation::end(draft, id, End::observed(DeploymentState::Cancelled, because)),
-        (_, false) if again => split::try_again(draft, jitter, &because),
-        (_, _) => reservation::end(draft, id, End::observed(DeploymentState::Failed, because)),
+    let (tries, left) = (deployment.tries(), deployment.tries_left());
+    let bar = fate::bars_another_try(deployment);
+    let nothing_permitted = deployment.attempts.last().is_some_and(|last| !last.ever_permitted());
+    match (end, deployment.cancel.is_some(), bar) {
+        (AttemptEnd::Stopped, true, _) => {
+            reservation::end(draft, id, End::observed(DeploymentState::Cancelled, because));
+        }
+        (_, false, None) if left > 0 => split::try_again(draft, jitter, &because),
+        // Nothing of this try was permitted, something of an earlier one was: what is there now, nobody has seen.
+        (AttemptEnd::Failed, false, None) if nothing_permitted && deployment.ever_permitted() => {
+            let because = format!("{because}; {}", explain::tries_used(tries));
+            draft.record(policy::moved(draft, id, DeploymentState::Held, because));
+        }
+        (_, false, None) if tries > 1 => {
+            let because = format!("{because}; {}", explain::tries_used(tries));
+            reservation::end(draft, id, End::observed(DeploymentState::Failed, because));
+        }
+        (_, _, _) => reservation::end(draft, id, End::observed(DeploymentState::Failed, because)),
     }
 }
 
@@ -87,11 +114,15 @@ fn sentence(deployment: &Deployment, attempt: &Attempt, end: AttemptEnd) -> Stri
         (AttemptEnd::Succeeded, Some(asked)) => {
             format!("{}; {asked}, and it came too late", succeeded(deployment, attempt))
         }
+        (AttemptEnd::Failed | AttemptEnd::Stopped, _) if attempt.disturbed().is_some() => {
+            explain::disturbed(deployment, attempt)
+        }
         (AttemptEnd::Failed | AttemptEnd::Stopped, asked) => match (fate::health(deployment), end, asked) {
             (Health::Against(step), ..) => not_healthy(deployment, &step, agent),
             (_, AttemptEnd::Stopped, Some(asked)) => {
                 format!("{asked}, and {agent} stopped{}", left(deployment, attempt))
             }
+            _ if unread(attempt).is_some() => not_read_again(deployment, attempt),
             (Health::Unseen(step), ..) => {
                 format!("applied, health not known: step {step} did not end well on {agent}")
             }
@@ -121,6 +152,17 @@ fn not_healthy(deployment: &Deployment, step: &StepName, agent: &AgentName) -> S
         true => format!("applied, not healthy: check {step} did not hold on {agent}"),
         false => format!("applied, not healthy: step {step} failed on {agent}"),
     }
+}
+
+/// The carried step whose resource the agent could not read again.
+fn unread(attempt: &Attempt) -> Option<&StepName> {
+    attempt.carries().find(|(_, carry)| *carry == CarryState::Failed).map(|(name, _)| name)
+}
+
+fn not_read_again(deployment: &Deployment, attempt: &Attempt) -> String {
+    let step = unread(attempt).map(StepName::as_str).unwrap_or_default();
+    let agent = &attempt.agent;
+    format!("{agent} could not read again what step {step} had left; {}", explain::had_applied(deployment))
 }
 
 fn unfinished(attempt: &Attempt) -> Option<&StepName> {

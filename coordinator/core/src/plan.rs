@@ -15,11 +15,12 @@
 
 use std::collections::BTreeSet;
 
-use holdfast_common::adapter::{Adapter, Capability, Enforce, Inspect};
+use holdfast_common::adapter::{Adapter, Capability, Enforce, Inspect, Reverse};
 use holdfast_common::id::{AgentName, DeploymentId, DeploymentLabel, RequestId, ResourceName, Revision, StepName};
 use holdfast_common::recovery::Policy;
+use holdfast_common::rollback::{DataEffect, DataRecovery, RollbackSpec, Way};
 use holdfast_common::spec::{
-    DeploymentSpec, PlanDigest, Reach, ResourceAdapter, ResourceSpec, RetryClass, StepBody, StepEffect, StepSpec,
+    DeploymentSpec, PlanDigest, Reach, ResourceSpec, RetryClass, StepBody, StepEffect, StepSpec,
 };
 use holdfast_common::time::{Millis, Serving, Wall};
 
@@ -51,7 +52,7 @@ pub struct Plan {
 /// What would become of a submission now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// It would take the target at once.
+    /// It would take the target at once, and an agent can run it.
     Begins {
         /// Its number.
         number: u64,
@@ -140,13 +141,14 @@ pub fn plan(state: &TargetState, spec: &DeploymentSpec, candidates: &[Candidate]
         agent: candidate.agent.clone(),
         why_not: assign::why_not(state, None, candidate),
     };
+    let agents: Vec<PlannedAgent> = candidates.iter().map(agent).collect();
     Plan {
         digest: PlanDigest::of(spec, &state.spec),
-        entry: entry(state, spec, wall),
-        agents: candidates.iter().map(agent).collect(),
+        entry: unless_nobody_can(entry(state, spec, wall), &agents),
+        agents,
         steps: (0..spec.steps.len()).map(|at| step(state, spec, at)).collect(),
         resources: resources(state, spec),
-        not_undone: spec.steps.iter().filter_map(|step| not_undone(state, step)).collect(),
+        not_undone: not_undone(state, spec),
     }
 }
 
@@ -177,6 +179,17 @@ fn entry(state: &TargetState, spec: &DeploymentSpec, wall: Wall) -> Entry {
             supersedes: after.ended.iter().map(label).collect(),
         },
     }
+}
+
+/// It takes the target at once, and waits all the same where no agent can run it.
+fn unless_nobody_can(entry: Entry, agents: &[PlannedAgent]) -> Entry {
+    let Entry::Begins { number } = entry else { return entry };
+    if agents.iter().any(|agent| agent.why_not.is_none()) {
+        return entry;
+    }
+    let why_not = |agent: &PlannedAgent| Some((agent.agent.clone(), agent.why_not.clone()?));
+    let why = Waiting::NoEligibleAgent { agents: agents.iter().filter_map(why_not).collect() };
+    Entry::Waits { number, why, before: Vec::new(), supersedes: Vec::new() }
 }
 
 /// No identity that is ever drawn.
@@ -248,24 +261,48 @@ fn resources(state: &TargetState, spec: &DeploymentSpec) -> Vec<PlannedResource>
     state.spec.resources.iter().filter(|resource| used.contains(&resource.name)).map(of).collect()
 }
 
-/// What putting the release before in place would leave as this step left it.
-fn not_undone(state: &TargetState, step: &StepSpec) -> Option<String> {
-    if step.effect == StepEffect::None {
-        return None;
-    }
+/// What going back over it would leave as it is, one sentence each.
+fn not_undone(state: &TargetState, spec: &DeploymentSpec) -> Vec<String> {
+    let Some(back) = &spec.rollback else {
+        return vec!["any of it: the file has no [rollback], so there is no way back over it".to_owned()];
+    };
+    let mutating = || spec.steps.iter().filter(|step| step.effect == StepEffect::Mutates);
+    let mut left: Vec<String> = mutating().filter_map(|step| data_left(step, back)).collect();
+    left.extend(mutating().filter_map(|step| change_left(state, step, back)));
+    left
+}
+
+fn data_left(step: &StepSpec, back: &RollbackSpec) -> Option<String> {
     let name = &step.name;
-    match &step.body {
+    match (step.data, &back.recovery) {
+        (DataEffect::None, _) => None,
+        (DataEffect::Expand, _) => Some(format!("the data that step {name} adds: the release before lives with it")),
+        (DataEffect::Contract, _) => {
+            Some(format!("the data that step {name} takes away: the release before needs none of it"))
+        }
+        (DataEffect::Destructive, DataRecovery::Restore { tested }) => {
+            Some(format!("the data that step {name} destroys, unless it is restored as was tested: {tested}"))
+        }
+        (DataEffect::Destructive, DataRecovery::NoneNeeded | DataRecovery::ExpandContract) => {
+            Some(format!("the data that step {name} destroys"))
+        }
+    }
+}
+
+fn change_left(state: &TargetState, step: &StepSpec, back: &RollbackSpec) -> Option<String> {
+    let (name, resource) = (&step.name, step.resource.as_ref()?);
+    if let Way::Steps { steps } = &back.way {
+        let undone = steps.iter().any(|own| own.resource.as_ref() == Some(resource));
+        return (!undone).then(|| format!("what step {name} changes: no step of the way back is on {resource}"));
+    }
+    match step.body {
         StepBody::Check(_) => None,
         StepBody::Command { .. } => Some(format!("what the command of step {name} changes: it declares no reverse")),
-        StepBody::Release { .. } => {
-            let resource = step.resource.as_ref()?;
-            let retained = match &state.spec.resource(resource)?.adapter {
-                ResourceAdapter::Release { retain, .. } => *retain > 0,
-                ResourceAdapter::Command { .. } => false,
-            };
+        StepBody::Release { .. } | StepBody::Restore => {
+            let takes_back = state.spec.resource(resource)?.adapter.reverse() == Reverse::RetainedRevision;
             let known =
                 matches!(state.resources.get(resource), Some(ResourceKnowledge::Revision { revision: Some(_), .. }));
-            match (retained, known) {
+            match (takes_back, known) {
                 (false, _) => Some(format!("the switch of step {name}: {resource} keeps no older release")),
                 (true, false) => {
                     Some(format!("the switch of step {name}: no earlier revision of {resource} is on record"))

@@ -11,7 +11,10 @@
 //! any other    out       everything applied, each check observed         accept as succeeded
 //! any other    out       the next attempt may follow, and tries are left retry
 //! any other    out       not applied, and no attempt may follow          accept as failed
+//! any other    out       somebody else has changed what was carried over none: a person decides
 //! any other    out       in part, or unknown for good                    none: a person decides
+//! any other    out       a rollback that rests on something unresolved   retry, as above; it never ends it
+//! never        -         -                                               a rollback: only a person decides to go back
 //! ```
 //!
 //! It moves only after its patience, or when a person asked for a look or a raise. What it does goes through the very same
@@ -22,7 +25,7 @@ use holdfast_common::id::{DeploymentId, OperatorName};
 use holdfast_common::outcome::OperationState;
 use holdfast_common::recovery::{DecisionKind, Policy};
 use holdfast_common::spec::DeploymentSpec;
-use holdfast_common::time::Millis;
+use holdfast_common::time::{Millis, Wall};
 
 use crate::authority;
 use crate::draft::Draft;
@@ -82,19 +85,23 @@ fn patience(state: &TargetState, deployment: &Deployment) -> Millis {
 
 /// Whether it has something to do now.
 pub(crate) fn is_due(state: &TargetState, deployment: &Deployment, now: Now) -> bool {
-    deployment.policy_at.is_some_and(|at| at <= now.serving) && next(state, deployment).is_some()
+    deployment.policy_at.is_some_and(|at| at <= now.serving) && next(state, deployment, now.wall).is_some()
 }
 
 /// Its next move; `None` where a person has to decide, or an answer is awaited.
-pub(crate) fn next(state: &TargetState, deployment: &Deployment) -> Option<Move> {
+pub(crate) fn next(state: &TargetState, deployment: &Deployment, wall: Wall) -> Option<Move> {
     if effective(state, &deployment.spec) == Policy::Manual || !is_unsettled(deployment) {
         return None;
     }
-    let last = deployment.attempts.last()?.id;
+    let last = deployment.attempts.last()?;
+    if last.disturbed().is_some() {
+        return None;
+    }
+    let last = last.id;
     if deployment.inquiries.iter().any(|inquiry| inquiry.attempt == Some(last)) {
         return None;
     }
-    let checklist = open_decisions(state, deployment);
+    let checklist = open_decisions(state, deployment, wall);
     let step = weigh::in_question(deployment);
     let capability = step.and_then(|step| weigh::capability(state, step));
     if !checklist.runner.is_out() {
@@ -160,7 +167,7 @@ pub(crate) fn later(draft: &mut Draft<'_>, id: DeploymentId) {
 
 /// After an inquiry was answered: where that did not bring it on, it looks again later.
 pub(crate) fn answered(draft: &mut Draft<'_>, id: DeploymentId) {
-    let asks = draft.state().deployment(id).and_then(|deployment| next(draft.state(), deployment));
+    let asks = draft.state().deployment(id).and_then(|deployment| next(draft.state(), deployment, draft.now.wall));
     match asks {
         Some(Move::FenceOff | Move::Inspect) => later(draft, id),
         Some(Move::Decide(_)) | None => {}

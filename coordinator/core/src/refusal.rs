@@ -5,6 +5,7 @@ use holdfast_common::id::{DeploymentId, DeploymentLabel, ResourceName, Revision}
 use holdfast_common::recovery::DecisionKind;
 use holdfast_common::spec::OrderKey;
 
+use crate::rollback::WhyNot;
 use crate::state::{DeploymentState, EvidenceSequence, HighestOrder, OperatorHold};
 
 /// Why not. Reports, permits and heartbeats are never refused: they have answers of their own.
@@ -102,6 +103,23 @@ pub enum Refusal {
         /// Why.
         why: String,
     },
+    /// No deployment whose changes stand had found that revision.
+    #[error("no deployment that stands here had found {revision}")]
+    NothingToGoBackTo {
+        /// What was asked for.
+        revision: Revision,
+    },
+    /// The way back is not compatible now.
+    #[error("can't go back: {0}")]
+    CannotGoBack(WhyNot),
+    /// What stands is not what the asker was shown.
+    #[error("going back there undoes {} now, and you were shown {}", numbers(.now), numbers(.shown))]
+    PlaceMoved {
+        /// What the asker was shown to be undone.
+        shown: Vec<u64>,
+        /// What would be undone now.
+        now: Vec<u64>,
+    },
     /// The store's fences are used up.
     #[error("no fence is left in this epoch")]
     FenceExhausted,
@@ -141,8 +159,19 @@ impl Refusal {
             Refusal::EvidenceMoved { .. } => Code::EvidenceMoved,
             Refusal::CannotInspect { .. } => Code::CannotInspect,
             Refusal::CannotFenceOff { .. } => Code::CannotFenceOff,
+            Refusal::NothingToGoBackTo { .. } => Code::NothingToGoBackTo,
+            Refusal::CannotGoBack(_) => Code::CannotGoBack,
+            Refusal::PlaceMoved { .. } => Code::PlaceMoved,
             Refusal::FenceExhausted => Code::FenceExhausted,
             Refusal::Broken { .. } => Code::Internal,
         }
+    }
+}
+
+/// Like `#12, #11`.
+fn numbers(numbers: &[u64]) -> String {
+    match numbers {
+        [] => "nothing".to_owned(),
+        some => some.iter().map(|number| format!("#{number}")).collect::<Vec<_>>().join(", "),
     }
 }

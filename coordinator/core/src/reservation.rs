@@ -10,8 +10,14 @@
 //! one that waits                       what ends it before its turn
 //! its order key is lower than one      it ends as failed, nothing changed; the same key again may follow
 //!   that has held the target
-//! the queue is `latest` and a newer    it ends as cancelled, superseded
+//! the queue is `latest` and a newer    it ends as cancelled, superseded; a rollback stays
 //!   one is recorded
+//!
+//! a rollback                           what follows
+//! was asked for on a target at rest    it is before all that wait, and takes its turn
+//! was decided on                       it takes the reservation of what it undoes: nothing is in between
+//! rests on something unresolved, and   held, unless a person decides its end
+//!   would end without a change of its own
 //! ```
 //!
 //! An order key counts once it has held the target: one that only waited, and was cancelled, bars nobody. A deployment
@@ -28,6 +34,8 @@ use crate::due;
 use crate::event::Event;
 use crate::explain;
 use crate::fate;
+use crate::policy;
+use crate::rollback;
 use crate::state::{
     Deployment, DeploymentState, Ended, HighestOrder, OperatorHold, ResourceKnowledge, TargetState, Waiting,
 };
@@ -58,8 +66,24 @@ impl End {
     }
 }
 
-/// Ends a deployment: what it left at its resources, its end, and the next one's turn.
+/// Ends a deployment: what it left at its resources, its end, and the next one's turn. A rollback that rests on something
+/// unresolved does not end by itself: it is held.
 pub(crate) fn end(draft: &mut Draft<'_>, id: DeploymentId, end: End) {
+    let deployment = draft.state().deployment(id);
+    let rests = deployment.is_some_and(rollback::rests_on_unresolved) && !bugs::on(Bug::RollbackFreesUnresolved);
+    if rests && !end.by_decision {
+        let because = format!(
+            "{}; what it was to undo is partial or unknown, and none of its own changes is applied",
+            end.because
+        );
+        return draft.record(policy::moved(draft, id, DeploymentState::Held, because));
+    }
+    close(draft, id, end);
+    next_turn(draft);
+}
+
+/// What a deployment left at its resources, and its end. Whose turn it is then, the caller decides.
+pub(crate) fn close(draft: &mut Draft<'_>, id: DeploymentId, end: End) {
     let Some(deployment) = draft.state().deployment(id) else { return };
     let succeeded = end.state == DeploymentState::Succeeded;
     let too_late = succeeded && deployment.cancel.is_some();
@@ -78,7 +102,18 @@ pub(crate) fn end(draft: &mut Draft<'_>, id: DeploymentId, end: End) {
         draft.record(Event::RevisionRecorded { resource, knowledge });
     }
     draft.record(Event::DeploymentEnded { deployment: id, state, ended });
-    next_turn(draft);
+}
+
+/// Hands the reservation of one that just ended to the rollback of it, which was just submitted: nobody gets in between, and
+/// neither a hold nor an unread revision is in its way.
+pub(crate) fn hand_over(draft: &mut Draft<'_>, rollback: DeploymentId) {
+    let Some(deployment) = draft.state().deployment(rollback) else { return };
+    let expected = expected(draft.state(), &deployment.spec);
+    draft.record(Event::Reserved { deployment: rollback, expected });
+    if let Some(hold) = draft.state().hold.as_ref().filter(|_| due::is_on_hold(draft.state())) {
+        let why = hold.waiting();
+        draft.record(Event::Waits { deployment: rollback, why, not_before: None });
+    }
 }
 
 /// Reserves the free target for the head of its queue, as far as that may begin.
@@ -141,7 +176,8 @@ pub(crate) fn supersede(draft: &mut Draft<'_>) {
     let state = draft.state();
     let Some(newest) = state.queue.back().filter(|_| state.spec.queue == QueueKind::Latest) else { return };
     let (newest, by) = (newest.id, state.label(newest));
-    let older: Vec<_> = state.queue.iter().map(|waiting| waiting.id).filter(|id| *id != newest).collect();
+    let superseded = state.queue.iter().filter(|waiting| waiting.id != newest && waiting.kind.is_deploy());
+    let older: Vec<_> = superseded.map(|waiting| waiting.id).collect();
     for id in older {
         drop_waiting(draft, id, DeploymentState::Cancelled, explain::superseded(&by));
     }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! the attempt                     becomes       the deployment
+//! found a carried step changed    lapsed        held: somebody else was there
 //! has an open permit              uncertain     uncertain: the target stays held, nobody tries again by a timer
 //! was permitted, all closed       interrupted   cancel recorded: cancelled, or held where an unsafe step may be in part
 //!                                               a closed step bars another try, or tries used up: held
@@ -12,6 +13,8 @@
 //!                                               else queued if nothing was ever permitted, else active: the next try
 //! ```
 
+use holdfast_common::id::StepName;
+use holdfast_common::outcome::{FailureClass, StepEnd};
 use holdfast_common::time::Millis;
 
 use crate::bugs::{self, Bug};
@@ -23,7 +26,7 @@ use crate::input::Jitter;
 use crate::lease;
 use crate::policy;
 use crate::reservation::{self, End};
-use crate::state::{AttemptState, Deployment, DeploymentState, Waiting};
+use crate::state::{Attempt, AttemptState, CarryState, Deployment, DeploymentState, StepState, Waiting};
 
 /// Records the lapse of the current attempt, where its lease is over.
 pub(crate) fn lapse(draft: &mut Draft<'_>, jitter: Jitter) {
@@ -67,13 +70,18 @@ pub(crate) fn uncertain(draft: &mut Draft<'_>, because: String) {
 /// What a lapsed or interrupted attempt makes of its deployment.
 fn lost(draft: &mut Draft<'_>, jitter: Jitter, because: &str) {
     let Some(deployment) = draft.current() else { return };
+    if let Some(last) = deployment.attempts.last().filter(|last| last.disturbed().is_some()) {
+        let because = format!("{because}; {}", explain::disturbed(deployment, last));
+        let id = deployment.id;
+        return draft.record(policy::moved(draft, id, DeploymentState::Held, because));
+    }
     if deployment.cancel.is_some() {
         return after_cancel(draft);
     }
     if let Some(bar) = fate::bars_another_try(deployment) {
         return give_up(draft, format!("{because}; {bar}"));
     }
-    if deployment.tries() >= deployment.spec.retry.max_attempts {
+    if deployment.tries_left() == 0 {
         let tries = explain::tries_used(deployment.tries());
         return give_up(draft, format!("{because}; {tries}"));
     }
@@ -108,16 +116,48 @@ fn give_up(draft: &mut Draft<'_>, because: String) {
 /// Another attempt follows after a delay.
 pub(crate) fn try_again(draft: &mut Draft<'_>, jitter: Jitter, because: &str) {
     let Some(deployment) = draft.current() else { return };
-    let delay = lease::backoff(&deployment.spec.retry, deployment.tries().max(1), jitter);
-    wait(draft, because, Waiting::Backoff { delay }, delay);
+    let Some(last) = deployment.attempts.last() else { return };
+    let (used, left) = (deployment.tries(), deployment.tries_left());
+    let delay = lease::backoff(&deployment.spec.retry, used.max(1), jitter);
+    let (step, class) = failed_at(last);
+    let (deployment, after, number) = (deployment.id, last.id, last.number);
+    let scheduled = Event::RetryScheduled { deployment, after, number, step, class, delay, used, left };
+    back(draft, because);
+    draft.record(scheduled);
+    waits(draft, Waiting::Backoff { delay }, delay);
 }
 
-/// Back to waiting: queued while no attempt was ever permitted, else active between attempts.
+/// The step that did not end well, and how that is classed: what nobody classed is the machinery's.
+fn failed_at(attempt: &Attempt) -> (Option<StepName>, FailureClass) {
+    let found = attempt.steps.iter().find_map(|step| match step.state {
+        StepState::Ended(StepEnd::Failed { class, .. }) => Some((step.name.clone(), class)),
+        StepState::Ended(StepEnd::Stopped { .. } | StepEnd::Unknown | StepEnd::NotStarted)
+        | StepState::Carried { carry: CarryState::Failed } => Some((step.name.clone(), FailureClass::Infrastructure)),
+        StepState::Ended(StepEnd::Applied)
+        | StepState::Carried { .. }
+        | StepState::Pending
+        | StepState::Permitted
+        | StepState::Started => None,
+    });
+    found.map_or((None, FailureClass::Infrastructure), |(step, class)| (Some(step), class))
+}
+
+/// Back to waiting, for so long.
 pub(crate) fn wait(draft: &mut Draft<'_>, because: &str, why: Waiting, delay: Millis) {
+    back(draft, because);
+    waits(draft, why, delay);
+}
+
+/// Queued while no attempt was ever permitted, else active between attempts.
+fn back(draft: &mut Draft<'_>, because: &str) {
     let Some(deployment) = draft.current() else { return };
     let id = deployment.id;
     let state = if deployment.ever_permitted() { DeploymentState::Active } else { DeploymentState::Queued };
     draft.record(policy::moved(draft, id, state, because.to_owned()));
+}
+
+fn waits(draft: &mut Draft<'_>, why: Waiting, delay: Millis) {
+    let Some(id) = draft.current().map(|deployment| deployment.id) else { return };
     let not_before = Some(draft.now.serving.after(delay));
     let why = reservation::unless_on_hold(draft.state(), why);
     draft.record(Event::Waits { deployment: id, why, not_before });

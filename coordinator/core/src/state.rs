@@ -13,8 +13,10 @@ mod deployment;
 mod evidence;
 mod hold;
 
-pub use attempt::{Attempt, AttemptState, Lease, PastAttempt, Seen, StepRun, StepState};
-pub use deployment::{CancelCause, Cancellation, Deployment, DeploymentState, Ended, Waiting};
+pub use attempt::{Attempt, AttemptState, CarryState, Lease, PastAttempt, Seen, StepRun, StepState};
+pub use deployment::{
+    Base, CancelCause, Cancellation, Deployment, DeploymentState, Ended, Kind, RollbackOf, Undone, Waiting,
+};
 pub use evidence::{DecisionRecord, Evidence, EvidenceBody, EvidenceSequence, Inquiry, InquiryKind};
 pub use hold::{HighestOrder, HoldEnd, HoldUntil, OperatorHold};
 

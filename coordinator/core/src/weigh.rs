@@ -29,9 +29,10 @@ use holdfast_common::spec::StepSpec;
 
 use crate::authority;
 use crate::bugs::{self, Bug};
+use crate::explain;
 use crate::fate::{self, Fate};
 use crate::policy;
-use crate::state::{Attempt, Deployment, DeploymentState, Evidence, EvidenceBody, TargetState};
+use crate::state::{Attempt, Deployment, DeploymentState, Evidence, EvidenceBody, StepState, TargetState};
 
 /// What is known of the runner, and by what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,8 +86,14 @@ pub(crate) fn runner(state: &TargetState, deployment: &Deployment) -> RunnerKnow
         DeploymentState::Held => start(Runner::Stopped, "how each permitted step ended was reported in time"),
         DeploymentState::Queued if deployment.attempts.is_empty() => start(Runner::Stopped, "nothing of it ever ran"),
         DeploymentState::Uncertain => {
-            let unknown = start(Runner::Unknown, "nothing was heard that proves it out");
-            let Some(attempt) = deployment.attempts.last() else { return unknown };
+            let Some(attempt) = deployment.attempts.last() else {
+                return start(Runner::Unknown, "nothing was heard that proves it out");
+            };
+            let told = attempt.open_permit().is_some_and(|run| run.state == StepState::Ended(StepEnd::Unknown));
+            let unknown = match told {
+                true => start(Runner::Unknown, "its own agent was heard, and could not tell how the step ended"),
+                false => start(Runner::Unknown, "nothing was heard that proves it out"),
+            };
             let weigh = |known, evidence| weigh_runner(state, deployment, attempt, known, evidence);
             let since = deployment.weighed_before(attempt);
             deployment.evidence.iter().filter(|evidence| evidence.sequence > since).fold(unknown, weigh)
@@ -111,6 +118,7 @@ fn weigh_runner(
     }
     let Some(step) = in_question(deployment) else { return known };
     let outlives = capability(state, step).is_none_or(|capability| capability.outlives);
+    let outlives = outlives && !bugs::on(Bug::OutlivingCountsAsOut);
     let told = |runner, because: String, attested, for_good| RunnerKnown {
         runner,
         because,
@@ -190,7 +198,8 @@ fn late_end(report: &Report, name: &StepName) -> Option<StepEnd> {
         ReportBody::StepStarted { .. }
         | ReportBody::AttemptEnded { .. }
         | ReportBody::CancelReceived
-        | ReportBody::CancelActed { .. } => None,
+        | ReportBody::CancelActed { .. }
+        | ReportBody::Reread { .. } => None,
     }
 }
 
@@ -206,7 +215,8 @@ pub(crate) fn step(state: &TargetState, deployment: &Deployment, step: &StepSpec
         OperationState::Unknown | OperationState::Applying => "nobody has read it since the runner was out",
         OperationState::Applied | OperationState::NotApplied | OperationState::Partial => "as it was reported in time",
     };
-    let because = because.to_owned();
+    let carrier = deployment.attempts.last().filter(|last| last.disturbed() == Some(&step.name));
+    let because = carrier.map_or_else(|| because.to_owned(), |carrier| explain::disturbed(deployment, carrier));
     let start = StepKnown { state: told, because, observed: None, active: None, evidence: Vec::new(), attested: false };
     let Some(attempt) = deployment.attempts.last() else { return start };
     let weigh = |known, evidence| weigh_step(state, deployment, attempt, step, known, evidence);
@@ -234,7 +244,8 @@ fn observed(report: &Report) -> Option<Revision> {
         ReportBody::StepStarted { .. }
         | ReportBody::AttemptEnded { .. }
         | ReportBody::CancelReceived
-        | ReportBody::CancelActed { .. } => None,
+        | ReportBody::CancelActed { .. }
+        | ReportBody::Reread { .. } => None,
     }
 }
 
@@ -286,9 +297,11 @@ fn weigh_step(
             if !in_order || !is_right_resource(state, resource, reading) {
                 return known;
             }
+            let found = reading.state_of(step.revision.as_ref());
+            let since = if found == reading.state { "" } else { ": it was applied, and another revision is there now" };
             StepKnown {
-                state: reading.state,
-                because: format!("{agent} read {resource} after the runner was out"),
+                state: found,
+                because: format!("{agent} read {resource} after the runner was out{since}"),
                 observed: reading.revision.clone(),
                 active: reading.active.clone(),
                 evidence: ids,
@@ -364,7 +377,8 @@ fn weigh_step(
 
 /// Whether a reading comes from the resource that was read before, as far as one was.
 pub(crate) fn is_right_resource(state: &TargetState, resource: &ResourceName, reading: &Reading) -> bool {
-    state.identities.get(resource).is_none_or(|known| known == &reading.resource_identity)
+    let right = state.identities.get(resource).is_none_or(|known| known == &reading.resource_identity);
+    right || bugs::on(Bug::OtherResourceCounts)
 }
 
 /// Whether a person attested something about the last attempt.

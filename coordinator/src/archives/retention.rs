@@ -82,7 +82,7 @@ fn of_row(row: &DeploymentRow) -> Vec<Sha256> {
 }
 
 fn uploads(deployment: &Deployment) -> Vec<Sha256> {
-    deployment.spec.steps.iter().filter_map(|step| uploaded(&step.body)).collect()
+    deployment.spec.steps_both_ways().filter_map(|step| uploaded(&step.body)).collect()
 }
 
 /// The digest of the uploaded archive that a step needs, where it needs one.

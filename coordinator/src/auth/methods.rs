@@ -57,6 +57,7 @@ const fn streaming(path: &'static str, demand: Demand) -> Method {
 
 const VIEW: Demand = on_target(Permission::View);
 const LIST: Demand = Demand::Token(Permission::View, Over::Each);
+const AUDIT: Demand = Demand::Token(Permission::Audit, Over::Each);
 const MANAGE: Demand = Demand::Token(Permission::Admin, Over::Each);
 
 const fn on_target(permission: Permission) -> Demand {
@@ -93,6 +94,10 @@ pub const METHODS: &[Method] = &[
     once("/holdfast.v1.OperatorService/CreateToken", MANAGE),
     once("/holdfast.v1.OperatorService/ListTokens", MANAGE),
     once("/holdfast.v1.OperatorService/RevokeToken", MANAGE),
+    once("/holdfast.v1.OperatorService/ListRollbackCandidates", VIEW),
+    once("/holdfast.v1.OperatorService/Rollback", on_target(Permission::Rollback)),
+    streaming("/holdfast.v1.OperatorService/ExportAudit", AUDIT),
+    once("/holdfast.v1.OperatorService/ListAudit", AUDIT),
     once("/grpc.health.v1.Health/Check", Demand::Nothing),
     streaming("/grpc.health.v1.Health/Watch", Demand::Nothing),
     streaming("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", Demand::SignedIn),

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use holdfast_common::claim::Claim;
-use holdfast_common::id::{AttemptId, DeploymentId, EvidenceId, OperatorName, RequestId, StepName};
+use holdfast_common::id::{AttemptId, DeploymentId, EvidenceId, OperatorName, RequestId, Revision, StepName};
 use holdfast_common::recovery::{Attestation, DecisionKind, Runner};
 use holdfast_common::report::{DeclineReason, Report};
 use holdfast_common::spec::{DeploymentSpec, PlanDigest, TargetSpec};
 use holdfast_coordinator_core::input::{Finding, Speaker, Until};
+use holdfast_coordinator_core::rollback::Retained;
 use holdfast_coordinator_core::state::EvidenceSequence;
 use holdfast_coordinator_core::{Answer, TargetState};
 
@@ -34,6 +35,25 @@ pub enum Asked {
         by: OperatorName,
         /// Refuse instead of waiting when the target is held.
         no_queue: bool,
+    },
+    /// Ask to go back to an earlier revision. The same request id with the same content is the same deployment.
+    Rollback {
+        /// The client's name for it.
+        request: RequestId,
+        /// SHA-256 of the request's content, as the client sent it.
+        digest: [u8; 32],
+        /// What to go back to.
+        to: Revision,
+        /// The numbers of the deployments that the asker was shown to be undone, the newest first.
+        shown: Vec<u64>,
+        /// By whom.
+        by: OperatorName,
+        /// Why.
+        reason: String,
+        /// How they know that it is compatible all the same.
+        attested: Option<String>,
+        /// What resources were seen to retain.
+        retained: Retained,
     },
     /// An agent answered an offer.
     OfferAnswered {
@@ -137,6 +157,8 @@ pub enum Asked {
         reason: String,
         /// The last evidence they were shown.
         shown: EvidenceSequence,
+        /// What resources were seen to retain: for a decision to go back.
+        retained: Retained,
     },
     /// Put the target on hold, or replace its hold.
     Hold {
@@ -160,6 +182,7 @@ impl Asked {
         match self {
             Asked::Declare { by, .. } => Some(("declare", by)),
             Asked::Submit { by, .. } => Some(("submit", by)),
+            Asked::Rollback { by, .. } => Some(("roll back", by)),
             Asked::Cancel { by, .. } => Some(("cancel", by)),
             Asked::Inspect { by, .. } => Some(("inspect", by)),
             Asked::FenceOff { by, .. } => Some(("fence off", by)),
@@ -185,6 +208,7 @@ impl Asked {
             | Asked::Reported { claim, .. } => Some(claim.attempt),
             Asked::Declare { .. }
             | Asked::Submit { .. }
+            | Asked::Rollback { .. }
             | Asked::JournalSpoke { .. }
             | Asked::Cancel { .. }
             | Asked::Inspect { .. }
@@ -212,6 +236,7 @@ impl Asked {
             | Asked::Decide { deployment, .. } => Some(*deployment),
             Asked::Declare { .. }
             | Asked::Submit { .. }
+            | Asked::Rollback { .. }
             | Asked::InquiryAnswered { .. }
             | Asked::Hold { .. }
             | Asked::Unhold { .. } => None,

@@ -113,6 +113,7 @@ fn points(event: &Event) -> Option<(CrashPoint, CrashPoint)> {
         | Event::DeploymentDeadlinePassed { .. }
         | Event::DeploymentMoved { .. }
         | Event::PolicyScheduled { .. }
+        | Event::RetryScheduled { .. }
         | Event::DeploymentEnded { .. }
         | Event::RevisionRecorded { .. }
         | Event::HoldPlaced { .. }

@@ -6,6 +6,7 @@ use holdfast_common::claim::Claim;
 use holdfast_common::id::{AttemptId, DeploymentId, TargetName};
 use holdfast_common::report::{Disposition, Report};
 use holdfast_common::time::Serving;
+use holdfast_coordinator_core::event::Event;
 use holdfast_coordinator_core::input::Speaker;
 use holdfast_coordinator_core::{Answer, Input, Now, Refusal, TargetState, Written, decide, record};
 use holdfast_net::room::Room;
@@ -18,6 +19,7 @@ use super::targets::Targets;
 use super::{Error, Fatal, Sessions};
 use crate::metrics::{Metrics, facts};
 use crate::store::{self, AnsweredReport, Digest, Transaction, Write, snapshot_due};
+use crate::verify::Verdict;
 
 /// All of the driver but the store, so that a transaction can be open beside it.
 pub(super) struct Inner {
@@ -31,6 +33,8 @@ pub(super) struct Inner {
     pub(super) metrics: Arc<Metrics>,
     /// Whether there is room for new work.
     pub(super) gate: Room,
+    /// Whether the store follows from its events, as far as anybody looked.
+    pub(super) verdict: Verdict,
 }
 
 /// What goes into the store with a decision beside its events.
@@ -100,12 +104,21 @@ impl Inner {
     ) -> Result<Answer, Failure> {
         let before = self.targets.load(tx, name, self.now)?.map(|target| target.state.clone());
         let decision = decide(before.as_deref(), self.now, input).map_err(|refusal| refused(name, refusal))?;
-        let written = record(before.as_deref().cloned(), self.now, decision.events)
-            .map_err(|illegal| Failure::Answer(Error::Contradiction(illegal.to_string())))?;
-        if let Some(written) = written.filter(|written| !written.recorded.is_empty()) {
-            let report = answered(&decision.answer, beside);
-            self.write(tx, batch, name, before.as_deref(), written, report, beside)?;
+        if let Some(found) = self.verdict.against()
+            && decision.events.iter().any(grants)
+        {
+            return Err(Failure::Answer(Error::Unsound(Box::new(found))));
         }
+        // Most signs of life change nothing that is written: then nothing is copied.
+        if !decision.events.is_empty() {
+            let written = record(before.as_deref().cloned(), self.now, decision.events)
+                .map_err(|illegal| Failure::Answer(Error::Contradiction(illegal.to_string())))?;
+            if let Some(written) = written {
+                let report = answered(&decision.answer, beside);
+                self.write(tx, batch, name, before.as_deref(), written, report, beside)?;
+            }
+        }
+        drop(before);
         if let Some((attempt, heard)) = beside.heard.zip(heard(&decision.answer, self.now))
             && let Some(target) = self.targets.get_mut(name)
         {
@@ -149,6 +162,11 @@ impl Inner {
         batch.note(name, events, appended);
         Ok(())
     }
+}
+
+/// Whether somebody may act after it who might not before.
+fn grants(event: &Event) -> bool {
+    matches!(event, Event::LeaseGranted { .. } | Event::PermitGranted { .. })
 }
 
 /// Whether the answer shows that the speaker's lease lives: then this was a sign of life too.

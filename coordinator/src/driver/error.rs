@@ -8,6 +8,7 @@ use holdfast_coordinator_core::Refusal;
 use holdfast_net::room::Room;
 
 use crate::store;
+use crate::verify::Finding;
 
 /// Why not. Nothing has changed, except where [`Error::Stopped`] says that nobody knows.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -33,6 +34,9 @@ pub enum Error {
     /// What was decided can't follow from the state that it was decided on. A fault of Holdfast.
     #[error("a decision contradicts the state: {0}")]
     Contradiction(String),
+    /// The store does not follow from its events: nothing is granted until it does. Nothing was recorded.
+    #[error("the store differs from its events: {0}")]
+    Unsound(Box<Finding>),
     /// The disk has no room for it. Nothing was recorded.
     #[error("{0}")]
     NoRoom(Room),
@@ -52,6 +56,7 @@ impl Error {
             Error::ResourceTaken(_) => Code::ResourceTaken,
             Error::Store(_) => Code::StoreFailed,
             Error::Contradiction(_) => Code::Internal,
+            Error::Unsound(_) => Code::StoreUnsound,
             Error::NoRoom(_) => Code::DiskFull,
             Error::Stopped => Code::NotServing,
         }

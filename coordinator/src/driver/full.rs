@@ -1,4 +1,5 @@
-//! What the driver does while its disk is full. See [`crate::room`] for the table.
+//! What the driver does while its disk is full. See [`crate::room`] for the table. Permits wait here, too, while the store
+//! does not follow from its events.
 //!
 //! ```text
 //!   a commit finds no room ─▶ nothing of it is there: memory goes back to before it
@@ -20,6 +21,7 @@ use super::step::Driver;
 use super::{Asked, Error, Fatal};
 use crate::room::Space;
 use crate::store::{self, Store, Transaction};
+use crate::verify::Finding;
 
 /// Words of agents that may wait at once. More are refused, and their agents say them again in a later session.
 const WAITING: usize = 512;
@@ -33,20 +35,22 @@ pub(super) struct Full {
     pub(super) stuck: bool,
     /// What agents said and could not be recorded, and the permits that no promise could be made for, in order.
     pub(super) waiting: VecDeque<Message>,
+    /// What was found in the store, which keeps every permit waiting.
+    pub(super) unsound: Option<Finding>,
     /// When what waits is tried again.
     again: Duration,
 }
 
 impl Full {
     pub(super) fn new(space: Box<dyn Space>) -> Self {
-        Self { space, stuck: false, waiting: VecDeque::new(), again: Duration::ZERO }
+        Self { space, stuck: false, waiting: VecDeque::new(), unsound: None, again: Duration::ZERO }
     }
 
     /// Takes out of the messages the permits that can't be promised now, and puts in before them what can be done again.
     pub(super) fn sort(&mut self, messages: Vec<Message>) -> Vec<Message> {
         let mut all: VecDeque<Message> = std::mem::take(&mut self.waiting);
         all.extend(messages);
-        if self.space.room().can_promise() {
+        if self.space.room().can_promise() && self.unsound.is_none() {
             return all.into();
         }
         let (permits, rest) = all.into_iter().partition::<VecDeque<_>, _>(is_permit);
@@ -60,8 +64,11 @@ impl Full {
     }
 
     fn wait(&mut self, message: Message) {
+        if self.waiting.len() < WAITING {
+            return self.waiting.push_back(message);
+        }
         let room = self.space.room();
-        if self.waiting.len() < WAITING { self.waiting.push_back(message) } else { message.refuse(Error::NoRoom(room)) }
+        message.refuse(self.unsound.clone().map_or(Error::NoRoom(room), |found| Error::Unsound(Box::new(found))));
     }
 }
 
@@ -173,6 +180,7 @@ fn waits_for(message: &Message) -> Option<&str> {
             | Asked::InquiryAnswered { .. } => Some(target.as_str()),
             Asked::Declare { .. }
             | Asked::Submit { .. }
+            | Asked::Rollback { .. }
             | Asked::Heard { .. }
             | Asked::Cancel { .. }
             | Asked::Inspect { .. }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, mpsc};
 
 use holdfast_common::claim::Claim;
-use holdfast_common::id::{DeploymentId, TargetName};
+use holdfast_common::id::{DeploymentId, OperatorName, TargetName};
 use holdfast_common::report::{Disposition, Report};
 use holdfast_coordinator_core::TargetState;
 use holdfast_coordinator_core::input::Speaker;
@@ -114,8 +114,8 @@ impl Handle {
     }
 
     /// Takes that token back. False if it is not there any more, or another one has its name by now.
-    pub async fn revoke_token(&self, row: TokenRow) -> Result<bool, Error> {
-        self.call(|reply| Body::RevokeToken { row: Box::new(row), reply }).await
+    pub async fn revoke_token(&self, row: TokenRow, by: OperatorName) -> Result<bool, Error> {
+        self.call(|reply| Body::RevokeToken { row: Box::new(row), by, reply }).await
     }
 
     /// Keeps that `who` was refused `what`, and why. Dropped when the driver has more to do than it can.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use holdfast_common::claim::Claim;
-use holdfast_common::id::{DeploymentId, TargetName};
+use holdfast_common::id::{DeploymentId, OperatorName, TargetName};
 use holdfast_common::report::{Disposition, Report};
 use holdfast_coordinator_core::TargetState;
 use holdfast_coordinator_core::input::Speaker;
@@ -96,7 +96,7 @@ pub(super) enum Body {
     Orphan { report: Box<OrphanReport>, reply: Reply<Result<Disposition, Error>> },
     Agent { row: Box<AgentRow>, reply: Reply<Result<(), Error>> },
     MakeToken { row: Box<TokenRow>, reply: Reply<Result<bool, Error>> },
-    RevokeToken { row: Box<TokenRow>, reply: Reply<Result<bool, Error>> },
+    RevokeToken { row: Box<TokenRow>, by: OperatorName, reply: Reply<Result<bool, Error>> },
     Refused { who: String, what: String, why: String },
     SessionStarted(Speaker),
     AgentsChanged,

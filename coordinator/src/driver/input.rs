@@ -1,10 +1,12 @@
 //! From what was asked to an input of the core: what only the driver can draw, and what only the store remembers.
 
 use holdfast_common::claim::Claim;
-use holdfast_common::id::{AttemptId, DeploymentId, EvidenceId, TargetName};
+use holdfast_common::id::{AttemptId, DeploymentId, EvidenceId, RequestId, TargetName};
+use holdfast_common::recovery::DecisionKind;
 use holdfast_common::report::Report;
 use holdfast_common::time::Wall;
-use holdfast_coordinator_core::input::{Jitter, Memory, PastDeployment, Speaker};
+use holdfast_coordinator_core::input::{Back, Jitter, Memory, PastDeployment, Speaker};
+use holdfast_coordinator_core::rollback::Retained;
 use holdfast_coordinator_core::{Answer, Input, resource_in_question};
 use rand::{Rng, RngCore};
 use uuid::Builder;
@@ -14,6 +16,9 @@ use super::full::new_work;
 use super::{Asked, Error, Told};
 use crate::bugs::{self, Bug};
 use crate::store::{Digest, Transaction};
+
+/// How many ended deployments of a target are looked at for what stands on it.
+pub const PAST: u32 = 100;
 
 /// What to do with something asked.
 pub(super) enum Prepared {
@@ -40,6 +45,10 @@ impl Draw {
     fn deployment(&mut self, at: Wall) -> DeploymentId {
         let millis = u64::try_from(at.0 / 1000).unwrap_or_default();
         DeploymentId(Builder::from_unix_timestamp_millis(millis, &self.bytes()).into_uuid())
+    }
+
+    fn request(&mut self) -> RequestId {
+        RequestId(Builder::from_random_bytes(self.bytes()).into_uuid())
     }
 
     pub(super) fn attempt(&mut self) -> AttemptId {
@@ -82,6 +91,17 @@ impl Inner {
                 beside.submission = Some((deployment, content));
                 Input::Submit { deployment, request, spec, by, no_queue }
             }
+            Asked::Rollback { request, digest, to, shown, by, reason, attested, retained } => {
+                let content = Digest(digest);
+                if let Some(known) = tx.submission(request)? {
+                    return existing(&known, content).map(Prepared::Told).map_err(Failure::Answer);
+                }
+                new_work(self.gate).map_err(Failure::Answer)?;
+                let deployment = self.draw.deployment(self.now.wall);
+                beside.submission = Some((deployment, content));
+                let past = tx.past_deployments(target, PAST)?;
+                Input::Rollback { deployment, request, to, shown, by, reason, attested, past, retained }
+            }
             Asked::OfferAnswered { speaker, claim, declined } => {
                 Input::OfferAnswered { speaker, claim, declined, jitter: self.draw.jitter() }
             }
@@ -116,14 +136,31 @@ impl Inner {
             Asked::Attest { deployment, by, attestation } => {
                 Input::Attest { deployment, by, attestation, evidence: self.draw.evidence() }
             }
-            Asked::Decide { deployment, by, kind, reason, shown } => {
+            Asked::Decide { deployment, by, kind, reason, shown, retained } => {
                 let (evidence, attempt) = (self.draw.evidence(), self.draw.attempt());
-                Input::Decide { deployment, by, kind, reason, shown, evidence, attempt }
+                let back = match kind {
+                    DecisionKind::Rollback => Some(self.back(tx, target, retained)?),
+                    DecisionKind::Retry
+                    | DecisionKind::AcceptSucceeded
+                    | DecisionKind::AcceptFailed
+                    | DecisionKind::AcceptCancelled
+                    | DecisionKind::Readmit
+                    | DecisionKind::Abandon
+                    | DecisionKind::Note => None,
+                };
+                beside.submission = back.as_ref().map(|back| (back.deployment, Digest::of(&back.request)));
+                Input::Decide { deployment, by, kind, reason, shown, evidence, attempt, back }
             }
             Asked::Hold { by, reason, until } => Input::Hold { by, reason, until },
             Asked::Unhold { by } => Input::Unhold { by },
         };
         Ok(Prepared::Decide(Box::new((input, beside))))
+    }
+
+    /// What a decision to go back needs beside its evidence.
+    fn back(&mut self, tx: &mut impl Transaction, target: &TargetName, retained: Retained) -> Result<Back, Failure> {
+        let past = tx.past_deployments(target, PAST)?;
+        Ok(Back { deployment: self.draw.deployment(self.now.wall), request: self.draw.request(), past, retained })
     }
 
     fn remember(

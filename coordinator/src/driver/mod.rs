@@ -46,6 +46,7 @@ pub use asked::{Asked, Told};
 pub use error::{Error, Fatal};
 pub use handle::Handle;
 pub use inbox::{Inbox, Message, Taken, channel};
+pub use input::PAST;
 pub use step::Driver;
 pub use watchers::News;
 
@@ -62,8 +63,11 @@ pub trait Sessions: Send + Sync {
     /// Connected agents that reach the resource, by name. `home` is the agent whose host holds host-bound resources.
     fn reachable(&self, target: &TargetSpec, resource: &ResourceName, home: Option<&AgentName>) -> Vec<AgentName>;
 
-    /// Hands an effect to its agent's session, where it has one. Lost otherwise: it is still due, and comes again when
-    /// a session starts.
+    /// The agent's session stands. What is due is handed out to it from now on: all of it, since nothing was before.
+    fn stands(&self, agent: &AgentName);
+
+    /// Hands an effect to its agent's session, where it has one that stands. Lost otherwise: it is still due, and comes
+    /// again when a session starts.
     fn send(&self, state: &TargetState, effect: &Effect);
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use holdfast_common::id::{AgentName, DeploymentId, TargetName};
+use holdfast_common::id::{AgentName, DeploymentId, OperatorName, TargetName};
 use holdfast_common::report::{Disposition, FiledReason};
 use holdfast_common::time::{Millis, Wall};
 use holdfast_coordinator_core::event::Event;
@@ -30,6 +30,7 @@ use crate::room::{Endless, Space};
 use crate::store::rows::EventFilter;
 use crate::store::{self, Reader, RefusalRow, Store, TokenRow, Transaction};
 use crate::tokens;
+use crate::verify::Verdict;
 
 /// Targets that one step wakes at most.
 const WOKEN: usize = 256;
@@ -78,6 +79,7 @@ impl<S: Store> Driver<S> {
             published: inbox.published.clone(),
             metrics: Arc::default(),
             gate: Room::Plenty,
+            verdict: Verdict::default(),
         };
         #[cfg(feature = "bugs")]
         bugs::forward(|name| holdfast_coordinator_core::bugs::set(holdfast_coordinator_core::bugs::Bug::parse(name)));
@@ -111,6 +113,13 @@ impl<S: Store> Driver<S> {
             self.inner.metrics.stands(name, &target.state, self.inner.now.wall);
         }
         Ok(self)
+    }
+
+    /// Grants nothing while something stands against it.
+    #[must_use]
+    pub fn audited(mut self, verdict: Verdict) -> Self {
+        self.inner.verdict = verdict;
+        self
     }
 
     /// On a disk that can fill up.
@@ -152,6 +161,7 @@ impl<S: Store> Driver<S> {
         }
         self.monotonic = now.monotonic;
         self.look();
+        self.hear_verdict();
         if self.full.stuck {
             self.inner.clock.stand_still(now);
         } else {
@@ -173,6 +183,15 @@ impl<S: Store> Driver<S> {
             self.unseen.extend(self.inner.targets.names().cloned());
         }
         self.inner.gate = self.full.space.room();
+    }
+
+    fn hear_verdict(&mut self) {
+        let unsound = self.inner.verdict.against();
+        if self.full.unsound.is_some() && unsound.is_none() {
+            // What could not be assigned meanwhile is.
+            self.unseen.extend(self.inner.targets.names().cloned());
+        }
+        self.full.unsound = unsound;
     }
 
     fn run(&mut self, messages: Vec<Message>) -> Result<(), Fatal> {
@@ -294,9 +313,10 @@ impl Inner {
                 batch.wrote |= matches!(result, Ok(true));
                 batch.answer(move |_| reply.say(result));
             }
-            Body::RevokeToken { row, reply } => {
+            Body::RevokeToken { row, by, reply } => {
                 let reply = reply.clone();
-                let result = Failure::contain(revoke_token(tx, TokenRow::clone(row)).map_err(Failure::from))?;
+                let revoked = revoke_token(tx, TokenRow::clone(row), by, self.now.wall);
+                let result = Failure::contain(revoked.map_err(Failure::from))?;
                 batch.wrote |= matches!(result, Ok(true));
                 batch.answer(move |_| reply.say(result));
             }
@@ -306,6 +326,7 @@ impl Inner {
                 self.refused(tx, batch, who.clone(), what.clone(), why.clone())?;
             }
             Body::SessionStarted(speaker) => {
+                self.sessions.stands(&speaker.agent);
                 batch.agents_changed = true;
                 batch.started.insert(speaker.agent.clone());
             }
@@ -457,7 +478,7 @@ impl Inner {
 
     /// Gives what waits for an agent to one.
     fn assign(&mut self, tx: &mut impl Transaction, batch: &mut Batch) -> Result<(), Fatal> {
-        if !self.gate.takes_new_work() {
+        if !self.gate.takes_new_work() || !self.verdict.is_sound() {
             return Ok(());
         }
         for name in batch.touched.clone() {
@@ -582,13 +603,15 @@ fn make_token(tx: &mut impl Transaction, row: &TokenRow, now: Wall) -> Result<bo
     let taken = tx.token(&row.name)?.is_some_and(|there| there.expires_at > Some(now));
     if !taken {
         tx.put_token(row)?;
+        tx.keep_act(&tokens::made(row, now))?;
     }
     Ok(!taken)
 }
 
-fn revoke_token(tx: &mut impl Transaction, row: TokenRow) -> Result<bool, store::Error> {
+fn revoke_token(tx: &mut impl Transaction, row: TokenRow, by: &OperatorName, now: Wall) -> Result<bool, store::Error> {
     let there = tx.token(&row.name)?.is_some_and(|there| there.hash == row.hash);
     if there {
+        tx.keep_act(&tokens::taken_back(&row, Some(by), now))?;
         tx.put_token(&tokens::revoked(row))?;
     }
     Ok(there)

@@ -45,6 +45,10 @@ pub(super) fn tell(target: &TargetName, Recorded { event, deployment, .. }: &Rec
         } => {
             warn!(%target, deployment, state = state_word(*state), because, "somebody must decide");
         }
+        Event::RetryScheduled { after, number, step, class, delay, used, left, .. } => {
+            let step = step.as_ref().map(tracing::field::display);
+            info!(%target, deployment, attempt = %after, number, step, class = ?class, %delay, used, left, "another try follows");
+        }
         Event::Decided { record, .. } => {
             let kind = decision_word(record.kind);
             info!(%target, deployment, by = %record.by, kind, reason = record.reason, "decided");

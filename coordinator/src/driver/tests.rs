@@ -21,6 +21,7 @@ use holdfast_common::report::{Disposition, FiledReason, ReportBody};
 use holdfast_common::spec::TargetSpec;
 use holdfast_common::time::{Serving, Wall};
 use holdfast_coordinator_core::input::{Candidate, Speaker, Until};
+use holdfast_coordinator_core::rollback::Retained;
 use holdfast_coordinator_core::state::{AttemptState, DeploymentState, EvidenceSequence, InquiryKind};
 use holdfast_coordinator_core::{Answer, Effect, Event, Refusal, TargetState};
 use rand::SeedableRng as _;
@@ -36,6 +37,7 @@ use crate::store::suite::{
     candidate, deployment_spec, operator, reports, speaker, step_name, target_name, target_spec,
 };
 use crate::store::{self, Reader, Store as _};
+use crate::verify::{Finding, Kind, Verdict};
 
 /// Agents that are there or not, and what was sent to them.
 struct Agents {
@@ -69,6 +71,8 @@ impl Sessions for Agents {
         assert_eq!(resource.as_str(), "site");
         vec![speaker().agent]
     }
+
+    fn stands(&self, _agent: &AgentName) {}
 
     fn send(&self, state: &TargetState, effect: &Effect) {
         if !self.is_committed(state) {
@@ -243,6 +247,43 @@ fn a_deployment_runs_from_submission_to_success() {
     let row = rig.agents.reader.deployment(claim.deployment).unwrap().unwrap();
     assert_eq!(row.record.state, DeploymentState::Succeeded);
     assert_eq!(rig.agents.early.lock().unwrap().as_slice(), []);
+    assert_eq!(rig.agents.reader.verify().unwrap(), []);
+}
+
+#[test]
+fn while_the_store_differs_from_its_events_nothing_is_granted_and_results_are_stored() {
+    let mut rig = Rig::new();
+    let verdict = Verdict::default();
+    rig.driver = rig.driver.take().map(|driver| driver.audited(verdict.clone()));
+    let claim = rig.permitted();
+    verdict.add([Finding::new(Kind::Row, "blog@prod", "another value")]);
+    assert!(matches!(rig.hear(claim), Answer::Renewed { .. }));
+    for report in reports() {
+        assert_eq!(rig.report(claim, &report), ACCEPTED, "what runs goes on, and is recorded");
+    }
+    assert_eq!(rig.state().current, None);
+    assert!(rig.submit(2).is_ok(), "it is taken, and waits");
+    rig.pass(Duration::from_secs(60));
+    assert_eq!(rig.agents.take(), [], "no lease");
+    verdict.replace(Vec::new());
+    rig.handle.agents_changed();
+    rig.step();
+    let sent = rig.agents.take();
+    let [Effect::Offer { claim, .. }] = sent.as_slice() else { panic!("not one offer: {sent:?}") };
+    let accepted = rig.ask(Asked::OfferAnswered { speaker: speaker(), claim: *claim, declined: None });
+    assert!(matches!(accepted.unwrap().answer, Answer::Renewed { .. }));
+    verdict.add([Finding::new(Kind::Row, "blog@prod", "another value")]);
+    let plan = rig.state().current.as_ref().unwrap().plan.clone();
+    let asked = Asked::PermitRequested { speaker: speaker(), claim: *claim, step: step_name(), plan };
+    let handle = rig.handle.clone();
+    let mut answer = Box::pin(handle.ask(target_name("shop@prod"), asked));
+    for _step in 0..3 {
+        assert!((&mut answer).now_or_never().is_none(), "no permit");
+        rig.step();
+    }
+    verdict.replace(Vec::new());
+    rig.step();
+    assert_eq!(answer.now_or_never().expect("answered").unwrap().answer, Answer::Permitted);
     assert_eq!(rig.agents.reader.verify().unwrap(), []);
 }
 
@@ -610,6 +651,7 @@ fn fence_off_inspection_and_decision_free_the_target() {
         kind: DecisionKind::AcceptFailed,
         reason,
         shown: EvidenceSequence(0),
+        retained: Retained::new(),
     };
     assert!(matches!(rig.ask(early), Err(Error::Refused(Refusal::DecisionNotOpen { .. }))));
     rig.crash_and_restart();

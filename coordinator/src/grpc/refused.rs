@@ -80,6 +80,7 @@ async fn hides(shared: &Shared, by: &Operator, error: &driver::Error) -> bool {
         | driver::Error::Store(_)
         | driver::Error::Contradiction(_)
         | driver::Error::NoRoom(_)
+        | driver::Error::Unsound(_)
         | driver::Error::Stopped => None,
     };
     named.is_some_and(|named| !by.scope.may(Permission::View, &named))
@@ -90,6 +91,7 @@ pub(super) fn about_tokens(error: &driver::Error) -> Status {
     match error {
         driver::Error::Stopped => status::plain(Code::NotServing, "the coordinator is stopping"),
         driver::Error::NoRoom(room) => status::of(&no_room(*room)),
+        driver::Error::Unsound(_) => status::of(&unsound()),
         driver::Error::Refused(_)
         | driver::Error::NotDeclared(_)
         | driver::Error::RequestIdReused { .. }
@@ -125,10 +127,19 @@ fn problem(about: &Subject, error: &driver::Error) -> Problem {
             internal(Code::Internal)
         }
         driver::Error::NoRoom(room) => no_room(*room),
+        driver::Error::Unsound(_) => unsound(),
         driver::Error::Stopped => Problem::new(Code::NotServing, "the coordinator is stopping")
             .not_known("whether the request was taken")
             .so("repeat a submission under the same request id; look before you repeat anything else"),
     }
+}
+
+/// The store differs from its events. What was found may be about a target that the caller may not view.
+fn unsound() -> Problem {
+    Problem::new(Code::StoreUnsound, Code::StoreUnsound.title())
+        .known("the coordinator's auditor found a difference; /readyz and the log name it")
+        .so("no lease and no permit is granted; what runs goes on, and its results are stored")
+        .next("on the coordinator's host: holdfast-coordinator verify")
 }
 
 /// The disk is full, for whoever asked for something new.
@@ -198,6 +209,9 @@ fn refusal_problem(about: &Subject, refusal: &Refusal) -> Problem {
             .next(format!("holdfast reconcile show {name}"))
             .next(format!("holdfast reconcile attest {name} ..., where a person knows how it stands"))
             .with("deployment", &name),
+        Refusal::NothingToGoBackTo { .. } | Refusal::CannotGoBack(_) | Refusal::PlaceMoved { .. } => {
+            problem.next(format!("holdfast rollback {target}, which lists each place and why not"))
+        }
         Refusal::Broken { because } => {
             tracing::error!(%target, because, "a decision contradicts the state");
             internal(Code::Internal)
@@ -221,8 +235,11 @@ pub(super) fn title(name: &str, refusal: &Refusal) -> String {
             format!("resource {resource} has revision {recorded} on record, the file expects {expected}")
         }
         Refusal::TargetOnHold(hold) => format!("{} has put the target on hold", hold.by),
+        Refusal::CannotGoBack(why) => format!("{name} can't go back: {}", view::sentence::no_way_back(why)),
         Refusal::NotDeclared
         | Refusal::OrderPassed { .. }
+        | Refusal::NothingToGoBackTo { .. }
+        | Refusal::PlaceMoved { .. }
         | Refusal::NotOnHold
         | Refusal::ObservedMissing { .. }
         | Refusal::TargetInUse { .. }

@@ -90,6 +90,7 @@ pub fn grpc_code(code: Code) -> tonic::Code {
             tonic::Code::NotFound
         }
         Code::NotSupported
+        | Code::DataDestroyed
         | Code::RequestIdReused
         | Code::RevisionMismatch
         | Code::OrderPassed
@@ -106,6 +107,9 @@ pub fn grpc_code(code: Code) -> tonic::Code {
         | Code::AlreadyEnded
         | Code::TokenExists
         | Code::NothingToReconcile
+        | Code::NothingToGoBackTo
+        | Code::CannotGoBack
+        | Code::PlaceMoved
         | Code::DecisionNotOpen
         | Code::CannotInspect
         | Code::CannotFenceOff
@@ -118,7 +122,7 @@ pub fn grpc_code(code: Code) -> tonic::Code {
         Code::NotSignedIn | Code::TokenExpired | Code::NotAnAgent => tonic::Code::Unauthenticated,
         Code::NotAllowed | Code::GrantTooWide => tonic::Code::PermissionDenied,
         Code::NoAnswer => tonic::Code::DeadlineExceeded,
-        Code::Internal | Code::StoreFailed | Code::Config => tonic::Code::Internal,
+        Code::Internal | Code::StoreFailed | Code::StoreUnsound | Code::Config => tonic::Code::Internal,
         Code::NotServing => tonic::Code::Unavailable,
     }
 }

@@ -115,6 +115,7 @@ pub const EVENTS: &[&str] = &[
     "deployment_ended",
     "revision_recorded",
     "policy_scheduled",
+    "retry_scheduled",
     "hold_placed",
     "hold_ended",
 ];
@@ -145,6 +146,7 @@ pub fn kind(event: &Event) -> &'static str {
         Event::DeploymentEnded { .. } => "deployment_ended",
         Event::RevisionRecorded { .. } => "revision_recorded",
         Event::PolicyScheduled { .. } => "policy_scheduled",
+        Event::RetryScheduled { .. } => "retry_scheduled",
         Event::HoldPlaced { .. } => "hold_placed",
         Event::HoldEnded { .. } => "hold_ended",
     }
@@ -206,6 +208,7 @@ pub fn of<E>(
             | Event::DeploymentDeadlinePassed { .. }
             | Event::RevisionRecorded { .. }
             | Event::PolicyScheduled { .. }
+            | Event::RetryScheduled { .. }
             | Event::HoldPlaced { .. }
             | Event::HoldEnded { .. } => {}
         }
@@ -249,7 +252,8 @@ pub fn of_answer(answer: &Answer) -> Option<Fact> {
             | PermitDenial::OutOfOrder
             | PermitDenial::NoSuchMutation
             | PermitDenial::PlanDiffers
-            | PermitDenial::PermitOpen,
+            | PermitDenial::PermitOpen
+            | PermitDenial::CarryUnread,
         )
         | Answer::Done
         | Answer::Submitted { .. }
@@ -287,7 +291,10 @@ pub fn agrees(said: &ReportBody, attempt: Option<&Attempt>, ended_as: Option<Dep
                 (None, _) => Agrees::Unknown,
             }
         }
-        ReportBody::StepStarted { .. } | ReportBody::CancelReceived | ReportBody::CancelActed { .. } => Agrees::Unknown,
+        ReportBody::StepStarted { .. }
+        | ReportBody::CancelReceived
+        | ReportBody::CancelActed { .. }
+        | ReportBody::Reread { .. } => Agrees::Unknown,
     }
 }
 

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use holdfast_common::claim::Claim;
 use holdfast_common::id::{AttemptId, DeploymentId, EvidenceId, OperationId, ResourceName, Revision, StepName};
+use holdfast_common::report::Carry;
 use holdfast_common::spec::{StepEffect, StepSpec};
 use holdfast_coordinator_core::state::{Attempt, Deployment, InquiryKind, StepState};
-use holdfast_coordinator_core::{Effect, TargetState};
+use holdfast_coordinator_core::{Effect, TargetState, carries};
 use holdfast_proto::convert::{claim_to_wire, duration_to_wire, resource_to_wire, step_to_wire};
 use holdfast_proto::v1;
 use holdfast_proto::v1::connect_response::Message;
@@ -47,7 +48,13 @@ fn offer(state: &TargetState, claim: Claim) -> Option<v1::Offer> {
         carried: carried.map(|step| step.name.to_string()).collect(),
         cancel_grace: Some(duration_to_wire(deployment.spec.cancel_grace)),
         goes_on: goes_on(deployment, attempt),
+        carries: carries(deployment, attempt).into_iter().map(carry).collect(),
+        transient_exit_codes: deployment.spec.retry.transient_exit_codes.iter().copied().map(u32::from).collect(),
     })
+}
+
+fn carry(carry: Carry) -> v1::Carry {
+    v1::Carry { step: carry.step.to_string(), left: carry.left.as_ref().map(Revision::to_string).unwrap_or_default() }
 }
 
 fn goes_on(deployment: &Deployment, attempt: &Attempt) -> Option<v1::GoesOn> {

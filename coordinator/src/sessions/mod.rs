@@ -51,6 +51,8 @@ struct Known {
 struct Live {
     session: SessionId,
     outgoing: Outgoing,
+    /// Whether the driver knows of it. Until then nothing that is due is sent: all of it is, once it does.
+    stands: bool,
     asked: BTreeMap<EvidenceId, TargetName>,
     /// Looks that somebody waits for; their answers are shown and not kept.
     looks: BTreeMap<EvidenceId, oneshot::Sender<Finding>>,
@@ -86,12 +88,20 @@ impl Directory {
         now: Wall,
     ) {
         outgoing.send(v1::connect_response::Message::Welcome(welcome));
-        let live = Live { session, outgoing: outgoing.clone(), asked: BTreeMap::new(), looks: BTreeMap::new() };
+        let (asked, looks) = (BTreeMap::new(), BTreeMap::new());
+        let live = Live { session, outgoing: outgoing.clone(), stands: false, asked, looks };
         let known = Known { profile, spoke: true, last_heard: now, live: Some(live) };
         let older = self.lock().insert(name.clone(), known).and_then(|known| known.live);
         if let Some(older) = older {
             tracing::info!(agent = %name, "a newer session of the agent takes over");
             older.outgoing.bye(Code::SessionReplaced, Code::SessionReplaced.title());
+        }
+    }
+
+    /// The driver knows of the agent's session.
+    pub fn stands(&self, name: &AgentName) {
+        if let Some(live) = self.lock().get_mut(name).and_then(|known| known.live.as_mut()) {
+            live.stands = true;
         }
     }
 
@@ -243,7 +253,8 @@ impl Directory {
         if incarnation.is_some_and(|wanted| wanted != known.profile.incarnation) {
             return;
         }
-        let (Some(live), Some(message)) = (&mut known.live, message::of(state, effect)) else { return };
+        let standing = known.live.as_mut().filter(|live| live.stands);
+        let (Some(live), Some(message)) = (standing, message::of(state, effect)) else { return };
         if let Some(inquiry) = inquiry {
             live.remember(inquiry, state.spec.name.clone());
         }

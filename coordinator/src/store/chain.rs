@@ -4,9 +4,6 @@
 //! `<hash before>|<target>|<sequence>|<at>|<deployment or ->|<body>`, with every part as it stands in the table. So
 //! anybody can check it with `sha256sum`. The hash before the first event is 64 zeros.
 
-use holdfast_common::id::TargetName;
-use serde::Serialize;
-
 use super::Digest;
 
 /// Before the first event of a target.
@@ -39,15 +36,34 @@ impl Link<'_> {
     }
 }
 
-/// What is wrong with the log of a target.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Break {
-    /// The target.
-    pub target: TargetName,
-    /// The event, or the last one where something that follows from all of them is wrong.
+/// What is hashed of an act, which is about no target. The line is `<hash before>|<sequence>|<at>|<json>`, where the JSON is the
+/// list of who, what, about what, and how: `["anna","token_made","bot","viewer:*"]`.
+#[derive(Clone, Copy, Debug)]
+pub struct ActLink<'a> {
+    /// The hash of the act before, or [`GENESIS`].
+    pub before: &'a str,
+    /// Its place.
     pub sequence: u64,
+    /// Microseconds since 1970.
+    pub at: i64,
+    /// Who did it.
+    pub by: &'a str,
     /// What.
-    pub what: String,
+    pub kind: &'a str,
+    /// To what.
+    pub about: &'a str,
+    /// How.
+    pub detail: &'a str,
+}
+
+impl ActLink<'_> {
+    /// The act's hash.
+    #[must_use]
+    pub fn hash(&self) -> String {
+        let ActLink { before, sequence, at, by, kind, about, detail } = self;
+        let said = serde_json::to_string(&[by, kind, about, detail]).expect("texts serialize");
+        Digest::of_bytes(format!("{before}|{sequence}|{at}|{said}").as_bytes()).to_string()
+    }
 }
 
 #[cfg(test)]

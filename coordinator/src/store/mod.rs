@@ -30,14 +30,14 @@ use holdfast_coordinator_core::state::{Deployment, PastAttempt, Run};
 
 pub mod chain;
 mod digest;
-mod resource;
+pub(crate) mod resource;
 pub mod rows;
 pub mod sqlite;
 #[cfg(test)]
 pub(crate) mod suite;
 
 pub use digest::Digest;
-pub use rows::{AgentRow, OrphanRow, RefusalRow, TokenRow};
+pub use rows::{Act, ActRow, AgentRow, OrphanRow, RefusalRow, TokenRow};
 pub use sqlite::reader::Reader;
 
 /// After how many events of a target its state is kept whole, so that a load replays fewer than that.
@@ -97,6 +97,9 @@ pub trait Transaction {
     /// A deployment of that target that ended.
     fn past_deployment(&mut self, target: &TargetName, id: DeploymentId) -> Result<Option<PastDeployment>, Error>;
 
+    /// Deployments of that target that ended, whole: the last ones, at most so many.
+    fn past_deployments(&mut self, target: &TargetName, limit: u32) -> Result<Vec<Deployment>, Error>;
+
     /// Whether a report of that sequence was answered before, and with what content.
     fn answered(
         &mut self,
@@ -125,6 +128,9 @@ pub trait Transaction {
 
     /// Takes a token away. False if there was none of that name.
     fn remove_token(&mut self, name: &OperatorName) -> Result<bool, Error>;
+
+    /// Keeps what was done and is about no target, at the end of its chain.
+    fn keep_act(&mut self, act: &Act) -> Result<(), Error>;
 
     /// Makes it durable. After [`Error::NoRoom`] nothing of it is there. Any other error means that nobody knows whether it
     /// is: the process must stop.

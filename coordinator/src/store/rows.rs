@@ -26,6 +26,63 @@ pub struct StoredEvent {
     pub hash: String,
 }
 
+/// An event as its row has it, whatever that is worth.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawEvent {
+    /// Its place among the events of all targets.
+    pub order: i64,
+    /// Its target.
+    pub target: String,
+    /// Its place on the target.
+    pub sequence: i64,
+    /// The deployment that it is about, where there is one.
+    pub deployment: Option<String>,
+    /// Microseconds since 1970.
+    pub at: i64,
+    /// JSON, as it was hashed.
+    pub body: String,
+    /// The hash of the event before it.
+    pub before_hash: String,
+    /// Its own.
+    pub hash: String,
+}
+
+/// Something that was done and is about no target: chained like events, in one chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActRow {
+    /// Counts them from 1.
+    pub sequence: u64,
+    /// When.
+    pub at: Wall,
+    /// Who did it.
+    pub by: String,
+    /// What, in one word: `token_made`.
+    pub kind: String,
+    /// To what.
+    pub about: String,
+    /// How, for people.
+    pub detail: String,
+    /// The hash of the one before it.
+    pub before_hash: String,
+    /// Its own: see [`super::chain::ActLink`].
+    pub hash: String,
+}
+
+/// A new act, before it has its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Act {
+    /// When.
+    pub at: Wall,
+    /// Who did it.
+    pub by: String,
+    /// What, in one word.
+    pub kind: &'static str,
+    /// To what.
+    pub about: String,
+    /// How, for people.
+    pub detail: String,
+}
+
 /// A target in a list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TargetRow {

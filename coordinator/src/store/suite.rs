@@ -124,6 +124,7 @@ pub(crate) fn deployment_spec(name: &str) -> DeploymentSpec {
         revision: Some(Revision::new("v1").unwrap()),
         expected_revision: None,
         timeout: None,
+        data: holdfast_common::rollback::DataEffect::None,
     };
     assert_eq!(step.body.adapter(), Adapter::Release);
     DeploymentSpec {
@@ -132,10 +133,16 @@ pub(crate) fn deployment_spec(name: &str) -> DeploymentSpec {
         lease_ttl: Millis::from_secs(10),
         steps: vec![step],
         cancel_grace: Millis::from_secs(1),
-        retry: RetrySpec { max_attempts: 3, backoff_initial: Millis::from_secs(1), backoff_max: Millis::from_secs(5) },
+        retry: RetrySpec {
+            max_attempts: 3,
+            backoff_initial: Millis::from_secs(1),
+            backoff_max: Millis::from_secs(5),
+            transient_exit_codes: std::collections::BTreeSet::new(),
+        },
         timeouts: Timeouts::default(),
         policy: None,
         order: None,
+        rollback: None,
     }
 }
 
@@ -227,7 +234,7 @@ impl World {
         }
     }
 
-    fn submit(&mut self, tx: &mut impl Transaction) -> DeploymentId {
+    pub(crate) fn submit(&mut self, tx: &mut impl Transaction) -> DeploymentId {
         let input = self.submission();
         let _submitted = self.put(tx, &input);
         let Input::Submit { deployment, .. } = input else { unreachable!("made so above") };
@@ -235,7 +242,7 @@ impl World {
     }
 
     /// To the open permit of the current deployment.
-    fn permit(&mut self, tx: &mut impl Transaction) -> Claim {
+    pub(crate) fn permit(&mut self, tx: &mut impl Transaction) -> Claim {
         let attempt = AttemptId(self.draw());
         let _leased = self.put(tx, &Input::Assign { candidates: vec![candidate()], attempt });
         let current = self.state().current.as_ref().unwrap();
@@ -249,14 +256,14 @@ impl World {
         claim
     }
 
-    fn report(&mut self, tx: &mut impl Transaction, claim: Claim, report: Report, memory: Memory) -> Answer {
+    pub(crate) fn report(&mut self, tx: &mut impl Transaction, claim: Claim, report: Report, memory: Memory) -> Answer {
         let evidence = EvidenceId(self.draw());
         let input = Input::Reported { speaker: speaker(), claim, report, memory, evidence, jitter: Jitter(0) };
         self.put(tx, &input)
     }
 
     /// Declared, submitted, permitted and succeeded.
-    fn deploy(&mut self, tx: &mut impl Transaction) -> Claim {
+    pub(crate) fn deploy(&mut self, tx: &mut impl Transaction) -> Claim {
         if self.state.is_none() {
             let root = format!("/srv/{}", self.name);
             self.declare(tx, &root);
@@ -407,6 +414,7 @@ pub(crate) fn a_fence_that_does_not_grow_is_refused(factory: &impl Factory) {
         run: Run(1),
         serving: Serving(1),
         carried: Vec::new(),
+        reread: Vec::new(),
         readmits: None,
     };
     let forged = world.forge(lease, Some(deployment));
@@ -610,7 +618,8 @@ pub(crate) fn an_edited_event_is_found_and_its_target_refused(factory: &impl Fac
     factory.edit_event(&shop.name, 2, &edited);
     let mut store = factory.open();
     let breaks = store.reader().verify().unwrap();
-    assert_eq!(breaks.iter().map(|found| (&found.target, found.sequence)).collect::<Vec<_>>(), [(&shop.name, 2)]);
+    let named: Vec<_> = breaks.iter().map(|found| (found.kind, found.target.as_str(), found.event)).collect();
+    assert_eq!(named, [(crate::verify::Kind::Chain, "shop@prod", Some(2))]);
     let mut tx = store.begin().unwrap();
     let error = tx.load(&shop.name).unwrap_err();
     assert!(matches!(error, Error::Damaged { .. }) && error.is_contained(), "{error}");
@@ -656,7 +665,7 @@ pub(crate) fn evidence_after_the_end_is_kept_with_the_deployment(factory: &impl 
     assert_eq!(store.reader().verify().unwrap(), []);
 }
 
-fn token() -> TokenRow {
+pub(crate) fn token() -> TokenRow {
     TokenRow {
         hash: Digest::of_bytes(b"secret"),
         name: operator(),

@@ -71,19 +71,9 @@ impl Agent {
         }
     }
 
-    /// The next message that is no offer: one that was not answered yet may come again when a session has settled.
-    pub(crate) async fn hear_beside_offers(&mut self) -> Option<Hear> {
-        loop {
-            match self.hear().await {
-                Some(Hear::Offer(_)) => {}
-                other => return other,
-            }
-        }
-    }
-
     pub(crate) async fn heartbeat(&mut self, claims: Vec<v1::Claim>) -> Vec<v1::LeaseAnswer> {
         self.say(Say::Heartbeat(v1::Heartbeat { number: 7, claims })).await;
-        match self.hear_beside_offers().await {
+        match self.hear().await {
             Some(Hear::HeartbeatAnswer(answer)) => {
                 assert_eq!(answer.number, 7);
                 answer.leases.iter().map(|lease| lease.answer()).collect()
@@ -94,7 +84,7 @@ impl Agent {
 
     pub(crate) async fn permit(&mut self, request: v1::PermitRequest) -> v1::PermitAnswer {
         self.say(Say::PermitRequest(request)).await;
-        match self.hear_beside_offers().await {
+        match self.hear().await {
             Some(Hear::PermitAnswer(answer)) => answer,
             other => panic!("no answer to a permit request: {other:?}"),
         }
@@ -102,7 +92,7 @@ impl Agent {
 
     pub(crate) async fn report(&mut self, report: v1::Report) -> v1::Disposition {
         self.say(Say::Report(report)).await;
-        match self.hear_beside_offers().await {
+        match self.hear().await {
             Some(Hear::Disposition(disposition)) => disposition,
             other => panic!("no disposition: {other:?}"),
         }

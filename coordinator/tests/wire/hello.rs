@@ -86,6 +86,10 @@ async fn a_message_that_breaks_the_protocol_ends_its_session_with_the_field_name
             ..v1::StepEnded::default()
         })))
     };
+    let reread = |detail| {
+        let found = Some(v1::reread::Found::Failed(v1::RereadFailed { detail }));
+        report(Some(v1::report::Body::Reread(v1::Reread { step: "app".to_owned(), found })))
+    };
     let cases = [
         (Say::Hello(hello(1)), "one Hello"),
         (Say::Heartbeat(v1::Heartbeat { number: 1, claims: vec![claim(3), claim(0)] }), "claim.fence"),
@@ -101,6 +105,8 @@ async fn a_message_that_breaks_the_protocol_ends_its_session_with_the_field_name
         (end(77, 0), "end.kind"),
         (end(2, 0), "end.class"),
         (report(Some(v1::report::Body::CancelActed(v1::CancelActed { detail: "x".repeat(100_000) }))), "report.detail"),
+        (report(Some(v1::report::Body::Reread(v1::Reread { step: "app".to_owned(), found: None }))), "found"),
+        (reread("x".repeat(100_000)), "report.detail"),
         (Say::InquiryAnswer(v1::InquiryAnswer { id: String::new(), finding: None }), "inquiry_answer.id"),
         (Say::InquiryAnswer(v1::InquiryAnswer { id: claim(1).attempt, finding: None }), "inquiry_answer.finding"),
     ];

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod agent;
+mod audit;
 mod auth;
 mod hello;
 mod outputs;

@@ -119,6 +119,19 @@ async fn a_deployment_goes_from_its_submission_to_its_success_and_every_event_is
     world.stop().await;
 }
 
+/// Between the Welcome and the driver's word of the session both could hand out the offer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn work_that_comes_while_a_session_settles_is_offered_once() {
+    for _ in 0..10 {
+        let world = World::new().await;
+        let mut admin = world.admin().await;
+        let (mut agent, offer) = at_work(&world, &mut admin).await;
+        // The next thing that is heard is the answer, not the offer again.
+        assert_eq!(agent.heartbeat(offer.claim.into_iter().collect()).await, [v1::LeaseAnswer::Renewed]);
+        world.stop().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_request_id_is_the_same_deployment_and_never_another_request() {
     let world = World::new().await;
@@ -235,7 +248,7 @@ async fn a_held_target_refuses_who_will_not_wait_with_the_facts_of_its_holder() 
     assert!(problem.known[0].contains("step switch was permitted") && problem.known[0].contains("web-07"), "{problem}");
     assert!(problem.known[0].contains("under fence 1.1"), "{problem}");
     assert_eq!(problem.not_known, ["whether switch finished; whether web-07 is still working"]);
-    assert_eq!(problem.next, ["holdfast reconcile inspect shop@prod#1"]);
+    assert_eq!(problem.next, ["holdfast reconcile show shop@prod#1"]);
 
     submit(&mut admin, 3).await;
     let target = admin.get_target(v1::GetTargetRequest { target: "shop@prod".to_owned() }).await.unwrap();
@@ -447,7 +460,7 @@ async fn a_fence_off_is_asked_of_the_agent_that_reaches_it_and_its_answer_is_awa
 
     let mut asking = admin.clone();
     let asked = tokio::spawn(async move { asking.fence_off_deployment(fence_off("shop@prod", "lost")).await });
-    let inquiry = match agent.hear_beside_offers().await {
+    let inquiry = match agent.hear().await {
         Some(v1::connect_response::Message::Inquiry(inquiry)) => inquiry,
         other => panic!("no inquiry: {other:?}"),
     };
@@ -525,7 +538,7 @@ async fn a_journals_word_about_a_lost_attempt_is_filed_once_and_the_attempt_stay
         let mut agent = Agent::silent(&world, "web-07").await;
         agent.say(Say::Hello(v1::Hello { held: vec![held], ..crate::agent::hello(7) })).await;
         agent.welcome().await;
-        match agent.hear_beside_offers().await {
+        match agent.hear().await {
             Some(v1::connect_response::Message::HeartbeatAnswer(answer)) => {
                 assert_eq!(answer.leases[0].answer(), v1::LeaseAnswer::Superseded);
             }

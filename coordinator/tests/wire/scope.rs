@@ -103,6 +103,21 @@ async fn call(by: &mut Operators, path: &str, about: &About) -> Result<String, S
             let file = FILE.replace("shop@prod", &target);
             by.plan(v1::PlanRequest { file, ..Default::default() }).await.map(shown)
         }
+        "ListRollbackCandidates" => {
+            let request = v1::ListRollbackCandidatesRequest { target, wait: None };
+            by.list_rollback_candidates(request).await.map(shown)
+        }
+        "Rollback" => {
+            let request = v1::RollbackRequest {
+                request_id: uuid::Uuid::new_v4().to_string(),
+                target,
+                to: "v1".to_owned(),
+                reason: "mine".to_owned(),
+                confirm,
+                ..Default::default()
+            };
+            by.rollback(request).await.map(shown)
+        }
         // About no target: an archive is named by its digest, which nobody guesses.
         "UploadArchive" => {
             let asked = v1::UploadArchiveRequest { sha256: "0".repeat(64), size: 1, ..Default::default() };
@@ -117,6 +132,24 @@ async fn call(by: &mut Operators, path: &str, about: &About) -> Result<String, S
         }
         "ListTokens" => by.list_tokens(v1::ListTokensRequest::default()).await.map(shown),
         "RevokeToken" => by.revoke_token(v1::RevokeTokenRequest { name: "anna".to_owned() }).await.map(shown),
+        "ExportAudit" => {
+            let mut all = String::new();
+            for target in [String::new(), target] {
+                let mut stream = by.export_audit(v1::ExportAuditRequest { target }).await?.into_inner();
+                while let Some(piece) = stream.message().await? {
+                    all += &piece.lines.concat();
+                }
+            }
+            Ok(all)
+        }
+        "ListAudit" => {
+            let mut all = String::new();
+            for target in [String::new(), target] {
+                let request = v1::ListAuditRequest { target, ..Default::default() };
+                all += &by.list_audit(request).await.map(shown)?;
+            }
+            Ok(all)
+        }
         other => panic!("{other} has no call here: a new method needs one"),
     }
 }

@@ -67,6 +67,7 @@ impl World {
             output: Output::default(),
             archives: holdfast_coordinator::config::Archives::default(),
             disk: holdfast_coordinator::config::Disk { reserve_bytes: 64 * 1024 },
+            audit: holdfast_coordinator::config::Audit::default(),
             log: Log::default(),
             ops: Settings { address: Some(Address::Off), ..Settings::default() },
         };

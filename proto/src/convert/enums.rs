@@ -3,6 +3,7 @@
 use holdfast_common::outcome::{AttemptEnd, FailureClass, OperationState};
 use holdfast_common::recovery::{AttestedRunner, AttestedTarget, DecisionKind, Runner};
 use holdfast_common::report::{DeclineReason, FiledReason, PermitDenial};
+use holdfast_common::rollback::DataEffect;
 use holdfast_common::spec::{Reach, RetryClass, StepEffect};
 
 use super::{JournalState, WireEnum};
@@ -35,6 +36,7 @@ wire_enum!(AttemptEnd, AttemptEnd, Succeeded, Failed, Stopped);
 wire_enum!(OperationState, OperationState, NotApplied, Applying, Applied, Partial, Unknown);
 wire_enum!(Runner, RunnerState, Stopped, FencedOff, HostGone, StillRunning, Unknown);
 wire_enum!(StepEffect, StepEffect, Mutates, None);
+wire_enum!(DataEffect, DataEffect, None, Expand, Contract, Destructive);
 wire_enum!(RetryClass, RetryClass, Pure, Idempotent, Unsafe);
 wire_enum!(Reach, Reach, Host, Shared);
 wire_enum!(DeclineReason, DeclineReason, Busy, Conflict, UnknownTarget, FenceRegression, HostPolicy, Draining, NoRoom);
@@ -79,4 +81,5 @@ wire_enum!(
     NoSuchMutation,
     PlanDiffers,
     PermitOpen,
+    CarryUnread,
 );

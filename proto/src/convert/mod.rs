@@ -12,7 +12,7 @@ mod time;
 pub use hello::{Held, Hello, JournalState, Position, hello_from_wire, position_from_wire, position_to_wire};
 pub use offer::{resource_from_wire, resource_to_wire, step_from_wire, step_to_wire};
 pub use report::{
-    claim_from_wire, claim_to_wire, reading_from_wire, reading_to_wire, report_from_wire, report_to_wire,
+    claim_from_wire, claim_of_wire, claim_to_wire, reading_from_wire, reading_to_wire, report_from_wire, report_to_wire,
 };
 pub use report::{disposition_from_wire, disposition_to_wire, operation_from_wire};
 pub use time::{duration_from_wire, duration_to_wire, wall_from_wire, wall_to_wire};

@@ -1,6 +1,7 @@
 //! Steps and resources, as an offer or an inquiry carries them.
 
 use holdfast_common::id::{ResourceName, Revision};
+use holdfast_common::rollback::DataEffect;
 use holdfast_common::spec::{
     CheckSpec, Probe, Reach, ResourceAdapter, ResourceSpec, RetryClass, StepBody, StepEffect, StepSpec,
 };
@@ -17,6 +18,7 @@ pub fn step_from_wire(step: v1::Step) -> Result<StepSpec, Invalid> {
         v1::step::Body::Command(command) => StepBody::Command { argv: command.argv },
         v1::step::Body::Release(release) => StepBody::Release { archive: release.archive, sha256: release.sha256 },
         v1::step::Body::Check(check) => StepBody::Check(check_from_wire(check)?),
+        v1::step::Body::Restore(v1::RestoreBody {}) => StepBody::Restore,
     };
     Ok(StepSpec {
         name: parsed("step.name", &step.name)?,
@@ -27,6 +29,7 @@ pub fn step_from_wire(step: v1::Step) -> Result<StepSpec, Invalid> {
         revision: parsed_or_none("step.revision", &step.revision)?,
         expected_revision: parsed_or_none("step.expected_revision", &step.expected_revision)?,
         timeout: step.timeout.map(|timeout| duration_from_wire("step.timeout", timeout)).transpose()?,
+        data: DataEffect::from_wire("step.data", step.data)?,
     })
 }
 
@@ -39,6 +42,7 @@ pub fn step_to_wire(step: &StepSpec) -> v1::Step {
             v1::step::Body::Release(v1::ReleaseBody { archive: archive.clone(), sha256: sha256.clone() })
         }
         StepBody::Check(check) => v1::step::Body::Check(check_to_wire(check)),
+        StepBody::Restore => v1::step::Body::Restore(v1::RestoreBody {}),
     };
     v1::Step {
         name: step.name.to_string(),
@@ -49,6 +53,7 @@ pub fn step_to_wire(step: &StepSpec) -> v1::Step {
         revision: step.revision.as_ref().map(Revision::to_string).unwrap_or_default(),
         expected_revision: step.expected_revision.as_ref().map(Revision::to_string).unwrap_or_default(),
         timeout: step.timeout.map(duration_to_wire),
+        data: step.data.to_number(),
     }
 }
 

@@ -3,14 +3,18 @@
 use holdfast_common::claim::Claim;
 use holdfast_common::id::{OperationId, Revision};
 use holdfast_common::outcome::{AttemptEnd, Exit, FailureClass, OperationState, Reading, StepEnd};
-use holdfast_common::report::{Disposition, FiledReason, Report, ReportBody, ReportSequence};
+use holdfast_common::report::{Disposition, FiledReason, Report, ReportBody, ReportSequence, Reread};
 
 use super::{Invalid, WireEnum, fence_from_wire, parsed, parsed_or_none, required, wall_from_wire, wall_to_wire};
 use crate::v1;
 
 /// A whole claim, or the field that is missing.
 pub fn claim_from_wire(claim: Option<v1::Claim>) -> Result<Claim, Invalid> {
-    let claim = required("claim", claim)?;
+    claim_of_wire(&required("claim", claim)?)
+}
+
+/// A claim that is there, and is wanted again as it came.
+pub fn claim_of_wire(claim: &v1::Claim) -> Result<Claim, Invalid> {
     Ok(Claim {
         deployment: parsed("claim.deployment", &claim.deployment)?,
         attempt: parsed("claim.attempt", &claim.attempt)?,
@@ -112,6 +116,13 @@ pub fn report_from_wire(report: v1::Report) -> Result<(Claim, Report), Invalid> 
         }
         v1::report::Body::CancelReceived(v1::CancelReceived {}) => ReportBody::CancelReceived,
         v1::report::Body::CancelActed(acted) => ReportBody::CancelActed { detail: acted.detail },
+        v1::report::Body::Reread(reread) => ReportBody::Reread {
+            step: parsed("step", &reread.step)?,
+            found: match required("found", reread.found)? {
+                v1::reread::Found::Read(reading) => Reread::Read { reading: reading_from_wire(reading)? },
+                v1::reread::Found::Failed(failed) => Reread::Failed { detail: failed.detail },
+            },
+        },
     };
     let said_at = wall_from_wire("said_at", report.said_at)?;
     Ok((claim, Report { sequence: ReportSequence(report.sequence), said_at, body }))
@@ -132,6 +143,13 @@ pub fn report_to_wire(claim: Claim, report: &Report) -> v1::Report {
         ReportBody::AttemptEnded { end } => v1::report::Body::AttemptEnded(v1::AttemptEnded { end: end.to_number() }),
         ReportBody::CancelReceived => v1::report::Body::CancelReceived(v1::CancelReceived {}),
         ReportBody::CancelActed { detail } => v1::report::Body::CancelActed(v1::CancelActed { detail: detail.clone() }),
+        ReportBody::Reread { step, found } => v1::report::Body::Reread(v1::Reread {
+            step: step.to_string(),
+            found: Some(match found {
+                Reread::Read { reading } => v1::reread::Found::Read(reading_to_wire(reading)),
+                Reread::Failed { detail } => v1::reread::Found::Failed(v1::RereadFailed { detail: detail.clone() }),
+            }),
+        }),
     };
     v1::Report {
         claim: Some(claim_to_wire(claim)),
@@ -184,6 +202,7 @@ pub fn reading_from_wire(reading: v1::Reading) -> Result<Reading, Invalid> {
         revision: parsed_or_none("reading.revision", &reading.revision)?,
         active: operation_from_wire("reading.active_operation", &reading.active_operation)?,
         highest_fence: holdfast_common::fence::Fence::from_u64(reading.highest_fence),
+        retained: reading.retained.iter().map(|text| parsed("reading.retained", text)).collect::<Result<_, _>>()?,
         detail: reading.detail,
     })
 }
@@ -197,6 +216,7 @@ pub fn reading_to_wire(reading: &Reading) -> v1::Reading {
         revision: reading.revision.as_ref().map(Revision::to_string).unwrap_or_default(),
         active_operation: reading.active.as_ref().map(OperationId::to_string).unwrap_or_default(),
         highest_fence: reading.highest_fence.map(|fence| fence.as_u64()).unwrap_or_default(),
+        retained: reading.retained.iter().map(Revision::to_string).collect(),
         detail: reading.detail.clone(),
     }
 }

@@ -1,8 +1,8 @@
 use holdfast_common::claim::Claim;
 use holdfast_common::fence::{Epoch, Fence};
-use holdfast_common::id::{AttemptId, DeploymentId, StepName};
-use holdfast_common::outcome::{Exit, FailureClass, StepEnd};
-use holdfast_common::report::{Disposition, FiledReason, Report, ReportBody, ReportSequence};
+use holdfast_common::id::{AttemptId, DeploymentId, Revision, StepName};
+use holdfast_common::outcome::{Exit, FailureClass, OperationState, Reading, StepEnd};
+use holdfast_common::report::{Disposition, FiledReason, Report, ReportBody, ReportSequence, Reread};
 use holdfast_common::spec::{CheckSpec, Probe, RetryClass, StepBody, StepEffect, StepSpec};
 use holdfast_common::time::{Millis, Wall};
 use uuid::Uuid;
@@ -52,6 +52,20 @@ fn reports_survive_the_wire() {
         let report = Report { sequence: ReportSequence(7), said_at: Wall(-1_500_000), body };
         assert_eq!(report_from_wire(report_to_wire(claim(), &report)), Ok((claim(), report)));
     }
+    let reading = Reading {
+        resource_identity: "shop@prod/app".to_owned(),
+        state: OperationState::Unknown,
+        revision: Revision::new("by-hand").ok(),
+        active: None,
+        highest_fence: None,
+        retained: Vec::new(),
+        detail: "read".to_owned(),
+    };
+    for found in [Reread::Read { reading }, Reread::Failed { detail: "no route".to_owned() }] {
+        let body = ReportBody::Reread { step: step.clone(), found };
+        let report = Report { sequence: ReportSequence(8), said_at: Wall(0), body };
+        assert_eq!(report_from_wire(report_to_wire(claim(), &report)), Ok((claim(), report)));
+    }
     for disposition in [Disposition::Accepted, Disposition::Filed(FiledReason::LeaseExpired)] {
         let wire = disposition_to_wire(ReportSequence(3), disposition);
         assert_eq!(disposition_from_wire(wire), Ok((ReportSequence(3), disposition)));
@@ -78,6 +92,7 @@ fn checks_survive_the_wire_and_a_check_without_its_times_is_refused() {
             revision: None,
             expected_revision: None,
             timeout: None,
+            data: holdfast_common::rollback::DataEffect::None,
         };
         let wire = step_to_wire(&step);
         assert_eq!(step_from_wire(wire.clone()), Ok(step));

@@ -9,6 +9,7 @@ use holdfast_agent::session::Inquiry;
 use holdfast_agent_core::work::{Assignment, Boot};
 use holdfast_common::id::{AttemptId, StepName};
 use holdfast_common::outcome::{Exit, StepEnd};
+use holdfast_common::report::Reread;
 use holdfast_common::spec::{StepBody, StepSpec};
 
 /// Instead of a program: the step ends when the file that follows is there.
@@ -43,6 +44,11 @@ impl Deft {
 impl Hands for Deft {
     fn examine(&mut self, assignment: &Assignment, step: &StepSpec) {
         self.tell(HandEvent::Examined(assignment.claim.attempt, step.name.clone(), None));
+    }
+
+    fn reread(&mut self, assignment: &Assignment, step: &StepSpec) {
+        let found = Reread::Failed { detail: "nothing here can be read".to_owned() };
+        self.tell(HandEvent::Reread(assignment.claim.attempt, step.name.clone(), found));
     }
 
     fn launch(&mut self, assignment: &Assignment, step: &StepSpec, _not_after: Option<Boot>) {

@@ -66,6 +66,13 @@ impl Ledger {
         self.command_with(&["--wait-for", path.to_str().expect("a test's paths are plain text")])
     }
 
+    /// A command that has done everything, and is still there until the gate of that name is opened.
+    #[must_use]
+    pub fn lingering(&self, gate: &str) -> Vec<String> {
+        let path = self.gate(gate);
+        self.command_with(&["--linger", path.to_str().expect("a test's paths are plain text")])
+    }
+
     /// Lets every command behind the gate end, now and later.
     pub fn open_gate(&self, gate: &str) {
         fs::write(self.gate(gate), "").expect("a test's own folder can be written");
@@ -120,6 +127,12 @@ impl Ledger {
             }
         })
         .await;
+    }
+
+    /// How often a command of that operation came to its end: what the target underwent.
+    #[must_use]
+    pub fn effects(&self, operation: &str) -> usize {
+        self.intervals().iter().filter(|one| one.operation == operation && one.ended.is_some()).count()
     }
 
     /// Writes down that a person's attestation about the deployment was recorded: from here on, its open intervals are allowed

@@ -9,23 +9,26 @@
 //! | `--exit N` | ends with that code (0) |
 //! | `--signal N` | ends by that signal |
 //! | `--keep-open` | writes no end: as if it had died before |
+//! | `--linger FILE` | writes its end, and then stays until that file is there |
+//! | `--once` | does nothing where its operation has an end already: idempotent, as a careful command is |
 //!
 //! It never waits longer than two minutes, so that nothing of a broken test stays for ever.
 
 use std::ffi::OsString;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use holdfast_agent::boottime::BootTime;
 use rustix::process::{Signal, getpid, kill_process};
 
-use super::oracle::still_open;
+use super::oracle::{intervals, still_open};
 use super::{Line, append};
 use crate::process::start_of;
 
 const LONGEST: Duration = Duration::from_secs(120);
+const PACE: Duration = Duration::from_millis(5);
 
 #[derive(Debug, Default)]
 struct Options {
@@ -36,6 +39,8 @@ struct Options {
     exit: u8,
     signal: Option<i32>,
     keep_open: bool,
+    linger: Option<PathBuf>,
+    once: bool,
 }
 
 /// Runs it. The arguments are those after the word `ledger`.
@@ -47,6 +52,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let fence = variable("HOLDFAST_FENCE").parse().unwrap_or(0);
     let pid = std::process::id();
     let start = start_of(pid).expect("this process is there");
+    if options.once && has_ended(&options, &operation) {
+        return finish(&options);
+    }
     append(&options.file, &mut |known| {
         let at = BootTime::now();
         let begin = Line::Begin { operation: operation.clone(), attempt: attempt.clone(), fence, pid, start, at };
@@ -58,7 +66,27 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         let end = Line::End { operation, attempt, pid, at: BootTime::now() };
         append(&options.file, &mut |_| vec![end.clone()]).expect("the ledger can be written");
     }
+    if let Some(gate) = &options.linger {
+        wait_for(gate);
+    }
     finish(&options)
+}
+
+fn has_ended(options: &Options, operation: &str) -> bool {
+    let mut found = false;
+    append(&options.file, &mut |known| {
+        found = intervals(known).iter().any(|one| one.operation == operation && one.ended.is_some());
+        Vec::new()
+    })
+    .expect("the ledger can be read");
+    found
+}
+
+fn wait_for(gate: &Path) {
+    let begun = Instant::now();
+    while !gate.exists() && begun.elapsed() < LONGEST {
+        std::thread::sleep(PACE);
+    }
 }
 
 fn dead_among(known: &[Line]) -> Vec<u32> {
@@ -75,9 +103,11 @@ fn act(options: &Options) {
     }
     let begun = Instant::now();
     let least = Duration::from_secs_f64(options.seconds).min(LONGEST);
-    let is_open = || options.wait_for.as_ref().is_none_or(|gate| gate.exists());
-    while begun.elapsed() < least || (!is_open() && begun.elapsed() < LONGEST) {
-        std::thread::sleep(Duration::from_millis(5));
+    while begun.elapsed() < least {
+        std::thread::sleep(PACE);
+    }
+    if let Some(gate) = &options.wait_for {
+        wait_for(gate);
     }
 }
 
@@ -105,6 +135,8 @@ fn parse(arguments: impl IntoIterator<Item = OsString>) -> Options {
             "--exit" => options.exit = number(value()),
             "--signal" => options.signal = Some(number(value())),
             "--keep-open" => options.keep_open = true,
+            "--linger" => options.linger = Some(value().into()),
+            "--once" => options.once = true,
             other => panic!("no such option: {other}"),
         }
     }

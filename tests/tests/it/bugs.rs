@@ -98,6 +98,15 @@ fn coordinator_core(bug: CoordinatorCoreBug) -> Caught {
         B::ForgetFenceOnRequeue => by_core("a_fence_that_does_not_grow_is_caught"),
         B::ReadingBeforeRunnerOut => by_core("a_reading_before_the_runner_was_out_is_caught"),
         B::StartUnderHold => by_core("a_start_under_hold_is_caught"),
+        // An honest agent asks for nothing before it has looked.
+        B::CarryUnread => by_core("a_change_over_what_was_not_read_again_is_caught"),
+        B::RollbackFreesUnresolved => by_core("a_rollback_that_frees_the_unresolved_is_caught"),
+        B::DecideOverRunner => by_core("a_decision_over_a_runner_is_caught"),
+        B::OutlivingCountsAsOut => by_core("an_outliving_effect_that_counts_as_out_is_caught"),
+        B::OtherResourceCounts => by_core("a_reading_of_another_resource_is_caught"),
+        B::ReadmitBelowFence => by_core("a_readmission_below_a_fence_is_caught"),
+        B::RetryOverCancel => by_core("a_retry_over_a_cancel_is_caught"),
+        B::RepeatUnsafe => by_core("a_repeated_unsafe_step_is_caught"),
     }
 }
 
@@ -379,7 +388,11 @@ async fn alone(bug: Option<&str>) -> (Cluster, Hostile, Session) {
 fn step_end(body: &Body) -> Option<StepEndKind> {
     match body {
         Body::StepEnded(ended) => ended.end.as_ref().map(holdfast_proto::v1::StepEnd::kind),
-        Body::StepStarted(_) | Body::AttemptEnded(_) | Body::CancelReceived(_) | Body::CancelActed(_) => None,
+        Body::StepStarted(_)
+        | Body::AttemptEnded(_)
+        | Body::CancelReceived(_)
+        | Body::CancelActed(_)
+        | Body::Reread(_) => None,
     }
 }
 

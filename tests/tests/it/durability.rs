@@ -6,7 +6,7 @@ use std::time::Duration;
 use holdfast_proto::v1::connect_request::Message as Hears;
 use holdfast_proto::v1::connect_response::Message as Says;
 use holdfast_proto::v1::report::Body;
-use holdfast_proto::v1::{AttemptEnd, CancelRequest, Contact, DeploymentState, Welcome};
+use holdfast_proto::v1::{AttemptEnd, CancelRequest, Contact, DeploymentState, PermitAnswerKind, Welcome};
 use holdfast_tests::api::{id_of, label_of};
 use holdfast_tests::cluster::{Cluster, LONG, Plan};
 use holdfast_tests::files::{DeploymentFile, command_target};
@@ -68,7 +68,8 @@ async fn answers(cluster: &mut Cluster) -> Vec<(&'static str, Duration)> {
         peer.heartbeat(work.claim.as_slice()).await;
         peer.heartbeat(work.claim.as_slice()).await;
         marks.push(("permit", mark()));
-        let _granted = peer.permit(&work, "change").await;
+        let permit = peer.permit(&work, "change").await;
+        assert_eq!(permit.kind(), PermitAnswerKind::Granted, "a denial needs no sync: {permit:?}");
         for body in [started("change"), applied("change")] {
             sequence += 1;
             marks.push(("report", mark()));

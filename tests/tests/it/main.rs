@@ -1,6 +1,7 @@
 //! Real processes, real sockets, real faults.
 
 mod archives;
+mod audit;
 mod bad_input;
 mod bugs;
 mod cancel;
@@ -10,6 +11,7 @@ mod crash_case;
 mod crash_points;
 mod deadlines;
 mod durability;
+mod experiments;
 mod frames;
 mod full;
 mod guarantees;
@@ -27,6 +29,8 @@ mod outputs;
 mod reconnect;
 mod recovery;
 mod restart;
+mod retries;
+mod rollback;
 mod support;
 mod target_hold;
 mod verification;

@@ -144,7 +144,7 @@ async fn a_plan_tells_where_it_would_stand_and_records_nothing() {
         "never read",
         "it can't be fenced off: only its own agent's word",
         "a person decides",
-        "what the command of step change changes: it declares no reverse",
+        "any of it: the file has no [rollback], so there is no way back over it",
     ] {
         assert!(shown.contains(part), "{part:?} is missing in\n{shown}");
     }

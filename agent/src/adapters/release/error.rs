@@ -26,6 +26,12 @@ pub enum Error {
         /// As it is.
         found: Option<Revision>,
     },
+    /// The revision to put back is not there any more.
+    #[error("refused: revision {revision} is not retained here")]
+    NotRetained {
+        /// As it was asked for.
+        revision: Revision,
+    },
     /// A fence so far above all others that no coordinator can have counted there.
     #[error("refused: fence {fence} is more than {limit} above the highest one here")]
     TooFar {
@@ -83,7 +89,7 @@ impl Error {
     pub fn exit(&self) -> u8 {
         match self {
             Error::FencedOff { .. } | Error::TooFar { .. } => REFUSED_FENCE,
-            Error::Revision { .. } => REFUSED_REVISION,
+            Error::Revision { .. } | Error::NotRetained { .. } => REFUSED_REVISION,
             Error::Archive(error) if error.is_refusal() => REFUSED_ARCHIVE,
             Error::NotALink { .. } => REFUSED_ROOT,
             Error::Archive(_) | Error::Io { .. } | Error::Damaged { .. } => MACHINERY,

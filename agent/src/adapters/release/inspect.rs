@@ -9,7 +9,7 @@ use super::error::Error;
 use super::ledger::{self, Seen, State};
 use super::names::ReleaseName;
 use super::root::{Current, Root};
-use super::{identity, slots, take};
+use super::{identity, restore, slots, take};
 use crate::durable;
 
 /// How often a look is repeated when the resource changes under it.
@@ -25,11 +25,15 @@ pub fn inspect(root: &Path, operation: &OperationId) -> Reading {
         .unwrap_or_else(|error| unknown(String::new(), crate::internal::with_causes(&error)))
 }
 
-/// The revision that the resource has now. `None` where it has none, or one that Holdfast did not put there.
+/// The revision that the resource has now. `None` where it has none, one that Holdfast did not put there, or one whose folder
+/// is gone.
 pub fn revision(root: &Path) -> Result<Option<Revision>, Error> {
     let root = Root::at(root);
     let current = root.read_current()?;
-    ledger::revision_of(&root, &current)
+    match &current {
+        Current::Release(name) if !root.releases().join(name.to_string()).is_dir() => Ok(None),
+        Current::Release(_) | Current::Absent | Current::Foreign(_) => ledger::revision_of(&root, &current),
+    }
 }
 
 /// Everything that one look sees.
@@ -79,7 +83,14 @@ fn reading(
     let is_current = matches!(current, Current::Release(name) if &name.operation == operation);
     let was_applied = seen.own.iter().any(|attempt| attempt.seen.record.state == State::Applied);
     let at_work = seen.own.iter().any(|attempt| attempt.seen.alive && attempt.open);
+    let is_there = match current {
+        Current::Release(name) => root.releases().join(name.to_string()).is_dir(),
+        Current::Absent | Current::Foreign(_) => true,
+    };
     let (state, detail) = match (is_current, was_applied, at_work) {
+        (true, _, _) if !is_there => {
+            (OperationState::Partial, format!("{}, and the folder of it is gone", current.describe()))
+        }
         (true, _, _) => (OperationState::Applied, current.describe()),
         (false, true, _) => (OperationState::Applied, format!("applied and since replaced: {}", current.describe())),
         (false, false, true) => (OperationState::Applying, format!("its process lives; {}", current.describe())),
@@ -88,9 +99,10 @@ fn reading(
     Ok(Reading {
         resource_identity: identity,
         state,
-        revision: ledger::revision_of(root, current)?,
+        revision: if is_there { ledger::revision_of(root, current)? } else { None },
         active: seen.active.clone(),
         highest_fence: slots::highest(root)?,
+        retained: restore::retained(root.path())?,
         detail,
     })
 }
@@ -136,6 +148,7 @@ fn unknown(resource_identity: String, detail: String) -> Reading {
         revision: None,
         active: None,
         highest_fence: None,
+        retained: Vec::new(),
         detail,
     }
 }

@@ -31,13 +31,15 @@ mod inspect;
 mod ledger;
 mod names;
 mod raise;
+mod restore;
 mod retain;
 mod root;
 mod slots;
 mod take;
 
-pub use apply::{Applied, ApplySpec, apply, default_revision};
+pub use apply::{Applied, ApplySpec, Content, apply, default_revision};
 pub(crate) use error::REFUSED_FENCE;
 pub use error::{Error, class_of_exit};
 pub use inspect::{inspect, revision};
 pub use raise::{Fate, RaiseSpec, Raised, SlotFate, raise};
+pub use restore::retained;

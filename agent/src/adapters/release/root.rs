@@ -27,6 +27,13 @@ pub(super) enum Current {
     Foreign(PathBuf),
 }
 
+impl Current {
+    /// Whether it is that release.
+    pub(super) fn is(&self, name: &ReleaseName) -> bool {
+        matches!(self, Current::Release(current) if current == name)
+    }
+}
+
 impl Root {
     pub(super) fn at(path: &Path) -> Self {
         Self { path: path.to_owned() }

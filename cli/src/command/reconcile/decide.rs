@@ -7,7 +7,7 @@ use holdfast_proto::v1::{self, DecisionKind};
 
 use super::about;
 use crate::command::confirm::Given;
-use crate::command::{Context, Outcome, confirm};
+use crate::command::{Context, Outcome, confirm, label};
 use crate::failure::Failure;
 use crate::view::{self, word};
 
@@ -33,15 +33,22 @@ pub struct Args {
 
 /// A decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[allow(missing_docs, reason = "holdfast reconcile show tells what each leads to")]
 pub enum Decision {
+    /// A new attempt, under a newer fence
     Retry,
+    /// It has ended well: its changes are applied
     AcceptSucceeded,
+    /// It has failed, and the target is free again
     AcceptFailed,
+    /// It was cancelled, and the target is free again
     AcceptCancelled,
+    /// It has failed, and a rollback of it takes the target over
     Rollback,
+    /// Go on with the process that still runs, on its own agent
     Readmit,
+    /// Give it up on your own word; its resources are not known then
     Abandon,
+    /// Decide nothing, and keep the reason as evidence
     Note,
 }
 
@@ -91,8 +98,14 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
         evidence_sequence: args.shown.unwrap_or(list.evidence_sequence),
         confirm,
     };
-    let deployment = client.decide(request).await?;
+    let answer = client.decide(request).await?;
+    let deployment = answer.deployment.ok_or(Failure::incomplete("deployment"))?;
     context.print_deployment(&deployment)?;
+    if let Some(rollback) = answer.rollback.as_ref().map(|rollback| one_line(&label(rollback))) {
+        context
+            .printer
+            .talk(&format!("{rollback} goes back over it, and holds the target now: holdfast watch {rollback}"))?;
+    }
     Ok(ExitCode::Done)
 }
 

@@ -10,8 +10,10 @@
 //! 4 proof     fence off, inspect, decide: the work goes on where knowledge ends
 //! 5 late      the line comes back, and what the first agent says is filed
 //! 6 next      the next deployment runs, and the whole history is there
+//! 7 back      the release before is put back in place, as a deployment of its own
 //! ```
 
+mod back;
 mod cut;
 mod first;
 mod late;
@@ -70,5 +72,6 @@ async fn chapters(story: &mut Story<'_>, plot: Plot) -> anyhow::Result<()> {
     let waiting = waiting::submit(story, &lost).await?;
     proof::decide(story, &lost).await?;
     late::heal(story, &lost).await?;
-    next::run(story, &lost, &waiting).await
+    next::run(story, &lost, &waiting).await?;
+    back::roll_back(story, &waiting).await
 }

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::recovery::Policy;
 use crate::spec::{RetryClass, StepEffect};
@@ -103,23 +105,29 @@ fn spans_and_counts_have_bounds() {
 }
 
 #[test]
-fn what_this_version_cannot_honour_is_refused_by_its_code_and_named() {
-    for (keys, place, key) in [
-        (
-            "[rollback]\nstrategy = \"previous-revision\"\ncompatible = { until = 2027-01-31T00:00:00Z, data = \"0040..0042\" }\ndata_recovery = \"expand-contract\"",
-            "6:2",
-            "rollback",
-        ),
-        ("[[rollback.step]]\nname = \"x\"", "6:3", "rollback"),
-        ("[retry]\ntransient_exit_codes = [75]", "7:1", "retry.transient_exit_codes"),
-        ("data = \"expand\"", "6:1", "step[0].data"),
-        ("data = \"destructive\"", "6:1", "step[0].data"),
-    ] {
-        let errors = refusal(&step(keys));
-        is(only(&errors), Code::NotSupported, place, key, "not supported by this version");
-        assert_eq!(errors.code(), Code::NotSupported);
+fn exit_codes_that_are_worth_another_try_are_those_of_a_failure() {
+    let codes = |keys: &str| resolve(&step(keys), &[]).expect("valid").retry.transient_exit_codes;
+    assert_eq!(codes(""), BTreeSet::new());
+    assert_eq!(codes("[retry]\ntransient_exit_codes = []"), BTreeSet::new());
+    assert_eq!(codes("[retry]\ntransient_exit_codes = [75, 1, 75, 255]"), BTreeSet::from([1, 75, 255]));
+    for codes in ["[0]", "[256]", "[-1]", "[75, 0]"] {
+        let errors = refusal(&step(&format!("[retry]\ntransient_exit_codes = {codes}")));
+        assert_eq!(only(&errors).code, Code::InvalidValue, "{codes}");
     }
-    let harmless = "data = \"none\"\n[reconcile]\npolicy = \"manual\"\n[retry]\ntransient_exit_codes = []\n";
+    let errors = refusal(&step("[retry]\ntransient_exit_codes = 75"));
+    assert_eq!(only(&errors).key.as_deref(), Some("retry.transient_exit_codes"));
+}
+
+#[test]
+fn what_this_version_cannot_honour_is_refused_by_its_code_and_named() {
+    let migrating = format!("with = {{ archive = \"a.tgz\", sha256 = \"{SHA}\", migrations = \"db\" }}");
+    let errors = refusal(&deployment(&format!("[[step]]\nname = \"switch\"\n{migrating}")));
+    assert_eq!(
+        (only(&errors).code, only(&errors).key.as_deref()),
+        (Code::NotSupported, Some("step[0].with.migrations"))
+    );
+    assert_eq!(errors.code(), Code::NotSupported);
+    let harmless = "data = \"none\"\n[reconcile]\npolicy = \"manual\"\n";
     resolve(&step(harmless), &[]).expect("asks for nothing more than this version does");
 }
 
@@ -135,9 +143,10 @@ fn a_deployment_names_a_policy_and_leaves_patience_to_its_target() {
 
 #[test]
 fn what_is_wrong_in_any_version_is_not_called_unsupported() {
-    let errors = refusal(&step("[rollback]\nstrateggy = 1"));
+    let migrating = format!("with = {{ archive = \"a.tgz\", sha256 = \"{SHA}\", migrations = \"db\" }}");
+    let errors = refusal(&deployment(&format!("[retry]\nmax_atempts = 1\n[[step]]\nname = \"switch\"\n{migrating}")));
     let codes: Vec<Code> = errors.iter().map(|error| error.code).collect();
-    assert_eq!(codes, [Code::NotSupported, Code::UnknownKey]);
+    assert_eq!(codes, [Code::UnknownKey, Code::NotSupported]);
     assert_eq!(errors.code(), Code::UnknownKey);
     let errors = refusal(&step("[reconcile]\npolicy = \"automatic\""));
     assert_eq!(only(&errors).code, Code::InvalidValue);

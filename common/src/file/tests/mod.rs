@@ -2,6 +2,7 @@ mod deployment;
 mod examples;
 mod properties;
 mod resolve;
+mod rollback;
 mod syntax;
 mod target;
 mod verify;

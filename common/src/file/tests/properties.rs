@@ -7,10 +7,12 @@ use serde_json::{Value, json};
 
 use super::*;
 
-const FILES: [&str; 4] = [
+const FILES: [&str; 6] = [
     include_str!("../../../../examples/shop.deploy.toml"),
     include_str!("../../../../examples/cache.deploy.toml"),
     include_str!("../../../../examples/shop.target.toml"),
+    include_str!("../../../../examples/orders-restore.deploy.toml"),
+    include_str!("../../../../examples/refused/destructive-migration.toml"),
     TWO_RESOURCES,
 ];
 
@@ -31,7 +33,7 @@ fn feed(bytes: &[u8], inputs: &BTreeMap<String, String>) {
     match DeploymentFile::parse_bytes(bytes) {
         Err(errors) => is_clear(bytes, &errors),
         Ok(file) => {
-            if let Err(errors) = file.check() {
+            if let Err(errors) = file.check(&given(&[])) {
                 is_clear(bytes, &errors);
             }
             for text in [TARGET, TWO_RESOURCES] {
@@ -95,6 +97,10 @@ fn edits() -> impl Strategy<Value = Vec<Edit>> {
             "[[step]]\n",
             "[lease]\n",
             "verify = []\n",
+            "data = \"destructive\"\n",
+            "[rollback]\nstrategy = \"previous-revision\"\n",
+            "[[rollback.step]]\nname = \"back\"\n",
+            "2027-01-31T00:00:00Z",
             "[[verify]]\ntcp = { address = \"a:1\" }\n",
             "9999999999999999999999",
             "nan",
@@ -147,6 +153,7 @@ fn files() -> impl Strategy<Value = Value> {
         2 => Just("${inputs.x}".to_owned()),
         1 => "[ -~äß\u{202e}\t\n]{0,8}",
     ];
+    let data = prop_oneof![9 => Just("none"), 1 => prop::sample::select(vec!["expand", "contract", "destructive"])];
     let step = (text.clone(), prop::collection::vec(text.clone(), 1..4), any::<bool>(), 0..4u8, text.clone()).prop_map(
         |(name, run, pure, keys, revision)| {
             let mut step = json!({ "name": name });
@@ -166,8 +173,18 @@ fn files() -> impl Strategy<Value = Value> {
             step
         },
     );
-    (prop::collection::vec(step, 1..4), text, 0..5i64, prop::option::of(-5..200i64)).prop_map(
-        |(steps, default, odd, tries)| {
+    let recovery =
+        prop::sample::select(vec!["none-needed", "expand-contract", "restore: a drill", "restore: ", "${inputs.x}"]);
+    let until = prop::sample::select(vec!["2027-01-31T00:00:00Z", "2027-01-31", "2027-02-30T00:00:00Z", "soon"]);
+    let rollback = prop::option::weighted(
+        0.2,
+        (0..4u8, prop::option::of(until), prop::option::of(recovery), data.clone(), step.clone()),
+    );
+    (prop::collection::vec(step, 1..4), text, 0..5i64, prop::option::of(-5..200i64), data, rollback).prop_map(
+        |(mut steps, default, odd, tries, data, rollback)| {
+            if data != "none" {
+                steps[0]["data"] = json!(data);
+            }
             let mut file = json!({
                 "schema": "holdfast/v1",
                 "target": "shop@prod",
@@ -176,6 +193,23 @@ fn files() -> impl Strategy<Value = Value> {
             });
             if let Some(tries) = tries {
                 file["retry"] = json!({ "max_attempts": tries, "backoff": { "initial": "1s" } });
+            }
+            if let Some((way, until, recovery, data, mut step)) = rollback {
+                step["data"] = json!(data);
+                let mut back = match way {
+                    0 => json!({}),
+                    1 => json!({ "strategy": "previous-revision" }),
+                    2 => json!({ "step": [{ "name": "put-back" }] }),
+                    _ => json!({ "step": [step] }),
+                };
+                if let Some(recovery) = recovery {
+                    back["data_recovery"] = json!(recovery);
+                }
+                if let Some(until) = until {
+                    back["compatible"] = json!({ "until": until, "data": "1..2" });
+                }
+                file["rollback"] = back;
+                file["verify"] = json!([{ "tcp": { "address": "x.org:1" } }]);
             }
             if odd == 0 {
                 file["verify"] = json!([{ "for": "3s", "http": { "url": "https://x.org/" } }]);
@@ -269,7 +303,7 @@ proptest! {
 #[test]
 fn the_generated_files_are_both_taken_and_refused() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let outcomes: Vec<bool> = (0..300)
+    let outcomes: Vec<bool> = (0..600)
         .map(|_| outcome(&toml_file(&files().new_tree(&mut runner).expect("no rejections").current())).is_ok())
         .collect();
     assert!(outcomes.iter().filter(|taken| **taken).count() > 30, "almost none is taken");

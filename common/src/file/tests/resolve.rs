@@ -11,7 +11,7 @@ fn with_inputs(inputs: &str, run: &str) -> String {
 fn argv(text: &str, inputs: &[(&str, &str)]) -> Vec<String> {
     match resolve(text, inputs).unwrap_or_else(|errors| panic!("{errors}")).steps.remove(0).body {
         StepBody::Command { argv } => argv,
-        StepBody::Release { .. } | StepBody::Check(_) => panic!("a command was asked for"),
+        StepBody::Release { .. } | StepBody::Restore | StepBody::Check(_) => panic!("a command was asked for"),
     }
 }
 
@@ -122,8 +122,8 @@ fn check_finds_what_defaults_make_of_it_and_asks_for_no_input() {
              with = {{ archive = \"${{inputs.y}}\", sha256 = \"${{inputs.x}}\", revision = \"${{inputs.x}}\" }}"
         ))
     };
-    file(&text(SHA)).check().expect("valid as far as anybody can tell");
-    let errors = file(&text("v1")).check().expect_err("no digest");
+    file(&text(SHA)).check(&given(&[])).expect("valid as far as anybody can tell");
+    let errors = file(&text("v1")).check(&given(&[])).expect_err("no digest");
     is(only(&errors), Code::InvalidValue, "8:44", "step[0].with.sha256", "SHA-256");
 }
 
@@ -182,7 +182,7 @@ fn the_target_is_the_one_that_was_asked_for() {
         "shop@test",
     );
     let nameless = super::file("schema = \"holdfast/v1\"\nstep = [{ name = \"a\", run = [\"a\"] }]");
-    nameless.check().expect("valid");
+    nameless.check(&given(&[])).expect("valid");
     is(
         only(&nameless.resolve(&given(&[]), None, &renamed).expect_err("none")),
         Code::MissingKey,

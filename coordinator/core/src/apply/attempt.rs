@@ -11,15 +11,16 @@
 
 use holdfast_common::id::{AgentName, AttemptId, IncarnationId, StepName};
 use holdfast_common::outcome::StepEnd;
-use holdfast_common::report::{DeclineReason, Report, ReportBody};
+use holdfast_common::report::{DeclineReason, Report, ReportBody, Reread};
 use holdfast_common::spec::{Reach, StepEffect};
 use holdfast_common::time::{Serving, Wall};
 
 use crate::bugs::{self, Bug};
 use crate::due;
 use crate::event::{Event, Recorded};
+use crate::handlers::reread;
 use crate::state::{
-    Attempt, AttemptState, Deployment, DeploymentState, Lease, Run, Seen, StepRun, StepState, TargetState,
+    Attempt, AttemptState, CarryState, Deployment, DeploymentState, Lease, Run, Seen, StepRun, StepState, TargetState,
 };
 
 pub(super) fn leased(state: &mut TargetState, recorded: &Recorded) -> Result<(), &'static str> {
@@ -34,6 +35,7 @@ pub(super) fn leased(state: &mut TargetState, recorded: &Recorded) -> Result<(),
         run,
         serving,
         carried,
+        reread,
         readmits,
     } = &recorded.event
     else {
@@ -56,7 +58,14 @@ pub(super) fn leased(state: &mut TargetState, recorded: &Recorded) -> Result<(),
     }
     let steps = match readmits {
         Some(earlier) => readmitted(deployment, *earlier, agent, *incarnation)?,
-        None => deployment.spec.steps.iter().map(|step| fresh(&step.name, carried.contains(&step.name))).collect(),
+        None => {
+            let carry = |name: &StepName| match (carried.contains(name), reread.contains(name)) {
+                (false, _) => None,
+                (true, false) => Some(CarryState::NotRead),
+                (true, true) => Some(CarryState::Due),
+            };
+            deployment.spec.steps.iter().map(|step| fresh(&step.name, carry(&step.name))).collect()
+        }
     };
     if !bugs::on(Bug::ForgetFenceOnRequeue) {
         super::raise(state, *fence)?;
@@ -97,10 +106,10 @@ fn readmitted(
     Ok(last.steps.clone())
 }
 
-fn fresh(name: &StepName, carried: bool) -> StepRun {
+fn fresh(name: &StepName, carry: Option<CarryState>) -> StepRun {
     StepRun {
         name: name.clone(),
-        state: if carried { StepState::Carried { reread: false } } else { StepState::Pending },
+        state: carry.map_or(StepState::Pending, |carry| StepState::Carried { carry }),
         permitted_at: None,
         started: None,
         ended: None,
@@ -220,6 +229,22 @@ pub(super) fn reported(
         ReportBody::CancelActed { .. } => {
             live(state, id)?;
             cancel(state)?.acted = Some(seen);
+        }
+        ReportBody::Reread { step: name, found } => {
+            let carry = reread::weigh(state, deployment, name, found).ok_or("the step has nothing to be read again")?;
+            let attempt = live(state, id)?;
+            if !reread::may_be_told(attempt, name) {
+                return Err("the step is not to be read again now");
+            }
+            let step = step(attempt, name)?;
+            step.state = StepState::Carried { carry };
+            match found {
+                Reread::Read { reading } => {
+                    step.observed.clone_from(&reading.revision);
+                    step.detail.clone_from(&reading.detail);
+                }
+                Reread::Failed { detail } => step.detail.clone_from(detail),
+            }
         }
     }
     Ok(())

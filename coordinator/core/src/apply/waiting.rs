@@ -2,43 +2,41 @@
 
 use std::collections::BTreeMap;
 
-use holdfast_common::id::{DeploymentId, OperatorName, RequestId, ResourceName, Revision};
-use holdfast_common::spec::{DeploymentSpec, PlanDigest};
+use holdfast_common::id::{AttemptId, DeploymentId, ResourceName, Revision};
 use holdfast_common::time::Serving;
 
 use crate::bugs::{self, Bug};
 use crate::due;
-use crate::event::Recorded;
+use crate::event::{Event, Recorded};
 use crate::state::{Deployment, DeploymentState, HighestOrder, TargetState, Waiting};
 
-#[expect(clippy::too_many_arguments, reason = "the fields of one event")]
-pub(super) fn submitted(
-    state: &mut TargetState,
-    recorded: &Recorded,
-    id: DeploymentId,
-    number: u64,
-    request: RequestId,
-    spec: &DeploymentSpec,
-    plan: &PlanDigest,
-    by: &OperatorName,
-    queue_deadline: Option<Serving>,
-) -> Result<(), &'static str> {
-    if state.deployment(id).is_some() {
+/// A deployment goes to the end of the queue, a rollback before it: what it undoes is what is there now.
+pub(super) fn submitted(state: &mut TargetState, recorded: &Recorded) -> Result<(), &'static str> {
+    let Event::Submitted { deployment: id, number, request, kind, spec, plan, by, queue_deadline } = &recorded.event
+    else {
+        return Err("it submits nothing");
+    };
+    if state.deployment(*id).is_some() {
         return Err("the deployment is here already");
     }
-    if number != state.next_number {
+    if *number != state.next_number {
         return Err("it is not the target's next deployment number");
     }
-    let waiting = match (&state.current, state.queue.front()) {
+    let goes_back = kind.rollback().is_some();
+    if goes_back && state.current.is_some() {
+        return Err("what holds the target would not be undone");
+    }
+    let waiting = match (&state.current, state.queue.front().filter(|_| !goes_back)) {
         (Some(holder), _) => Waiting::Reservation { holder: state.label(holder) },
         (None, Some(first)) => Waiting::Turn { after: state.label(first) },
         (None, None) => Waiting::Assignment,
     };
     state.next_number += 1;
-    state.queue.push_back(Deployment {
-        id,
-        number,
-        request,
+    let deployment = Deployment {
+        id: *id,
+        number: *number,
+        request: *request,
+        kind: kind.clone(),
         spec: spec.clone(),
         plan: plan.clone(),
         submitted_by: by.clone(),
@@ -46,10 +44,11 @@ pub(super) fn submitted(
         state: DeploymentState::Queued,
         waiting: Some(waiting),
         not_before: None,
-        queue_deadline,
+        queue_deadline: *queue_deadline,
         deadline: None,
         over_deadline: false,
         policy_at: None,
+        held_because: None,
         reserved_at: None,
         expected: BTreeMap::new(),
         attempts: Vec::new(),
@@ -58,7 +57,13 @@ pub(super) fn submitted(
         inquiries: Vec::new(),
         decisions: Vec::new(),
         ended: None,
-    });
+    };
+    if goes_back {
+        state.queue.push_front(deployment);
+        behind_the_first(state);
+    } else {
+        state.queue.push_back(deployment);
+    }
     Ok(())
 }
 
@@ -71,11 +76,12 @@ pub(super) fn reserved(
     if state.current.is_some() {
         return Err("the target is reserved already");
     }
-    if due::is_on_hold(state) {
-        return Err("the target is on hold");
-    }
-    if state.queue.front().is_none_or(|head| head.id != id) {
+    let Some(head) = state.queue.front().filter(|head| head.id == id) else {
         return Err("it is not the deployment's turn");
+    };
+    let handed_over = head.kind.rollback().is_some_and(|of| of.base.is_handed_over());
+    if due::is_on_hold(state) && !handed_over {
+        return Err("the target is on hold");
     }
     let Some(mut deployment) = state.queue.pop_front() else { return Err("nothing waits") };
     deployment.reserved_at = Some(recorded.at);
@@ -129,6 +135,7 @@ pub(super) fn moved(
     id: DeploymentId,
     to: DeploymentState,
     policy_at: Option<Serving>,
+    because: &str,
 ) -> Result<(), &'static str> {
     let deployment = state.current.as_mut().filter(|d| d.id == id).ok_or("the deployment is not the current one")?;
     if to.is_terminal() {
@@ -144,6 +151,28 @@ pub(super) fn moved(
     deployment.waiting = None;
     deployment.not_before = None;
     deployment.policy_at = policy_at;
+    deployment.held_because = (to == DeploymentState::Held).then(|| because.to_owned());
+    Ok(())
+}
+
+/// Moves nothing: it says why and when the next attempt follows.
+pub(super) fn retry_scheduled(
+    state: &TargetState,
+    id: DeploymentId,
+    after: AttemptId,
+    used: u32,
+) -> Result<(), &'static str> {
+    let deployment = state.current.as_ref().filter(|d| d.id == id).ok_or("the deployment is not the current one")?;
+    let waits = matches!(deployment.state, DeploymentState::Queued | DeploymentState::Active);
+    if !waits || deployment.live().is_some() {
+        return Err("the deployment does not wait for an attempt");
+    }
+    if deployment.attempts.last().is_none_or(|last| last.id != after) || deployment.tries() != used {
+        return Err("it does not follow on the last attempt");
+    }
+    if used >= deployment.spec.retry.max_attempts {
+        return Err("no tries are left");
+    }
     Ok(())
 }
 

@@ -11,6 +11,7 @@ use crate::draft::Draft;
 use crate::due;
 use crate::event::Event;
 use crate::fate;
+use crate::handlers::reread;
 use crate::input::Candidate;
 use crate::refusal::Refusal;
 use crate::state::{AttemptState, Deployment, TargetState, Waiting};
@@ -41,6 +42,7 @@ pub(crate) fn assign(draft: &mut Draft<'_>, candidates: &[Candidate], attempt: A
         run: now.run,
         serving: now.serving,
         carried: fate::applied(deployment),
+        reread: reread::due(draft.state(), deployment),
         readmits: None,
     };
     draft.record(event);

@@ -1,7 +1,8 @@
 //! An agent asks to begin a mutating step.
 //!
 //! All checks run each time, also when the permit is on record already: only an attempt that is still current hears of
-//! it again. In this order: whose attempt, current, lease, plan, cancel, deadline, the step, an open permit, the order.
+//! it again. In this order: whose attempt, current, lease, plan, cancel, deadline, the step, an open permit, what it carries over,
+//! the order.
 //! A deadline that denies is recorded with the denial, as the request to stop that it is: whoever hears of it can act on it.
 
 use holdfast_common::claim::Claim;
@@ -71,6 +72,9 @@ fn check(
     let mut open = deployment.attempts.iter().filter_map(|other| Some((other.id, &other.open_permit()?.name)));
     if open.any(|other| other != (attempt.id, step)) && !bugs::on(Bug::SecondPermit) {
         return Err(PermitDenial::PermitOpen);
+    }
+    if attempt.carries().any(|(_, carry)| !carry.may_follow()) && !bugs::on(Bug::CarryUnread) {
+        return Err(PermitDenial::CarryUnread);
     }
     in_order(attempt, step)
 }

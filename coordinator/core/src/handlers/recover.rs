@@ -22,15 +22,15 @@ pub(crate) fn recover(draft: &mut Draft<'_>, drawn: &Drawn<'_>) -> Answer {
         return Answer::Done;
     };
     let (id, shown) = (deployment.id, deployment.newest_evidence());
-    let Some(next) = policy::next(draft.state(), deployment) else { return Answer::Done };
-    let reason = policy::reason(&open_decisions(draft.state(), deployment));
+    let Some(next) = policy::next(draft.state(), deployment, now.wall) else { return Answer::Done };
+    let reason = policy::reason(&open_decisions(draft.state(), deployment, now.wall));
     let by = policy::observer();
     let moved = match next {
         Move::FenceOff => inquire::fence_off(draft, id, &by, drawn.inquiry, drawn.reachable, &reason),
         Move::Inspect => inquire::inspect(draft, id, &by, drawn.inquiry, drawn.reachable),
         Move::Decide(kind) => {
             let (evidence, attempt) = (drawn.evidence, drawn.attempt);
-            let asked = settle::Asked { by: &by, kind, reason: &reason, shown, evidence, attempt };
+            let asked = settle::Asked { by: &by, kind, reason: &reason, shown, evidence, attempt, back: None };
             settle::settle(draft, id, &asked)
         }
     };

@@ -10,6 +10,7 @@
 //! a mutating step without a permit, unless the agent
 //!   refused it before asking for one                    filed not_permitted
 //! it can't follow on what was told before               filed step_out_of_order
+//!   (what a carried step's resource was found as: `reread`)
 //! else                                                  accepted
 //! ```
 
@@ -26,7 +27,7 @@ use crate::bugs::{self, Bug};
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::explain;
-use crate::handlers::offer;
+use crate::handlers::{offer, reread};
 use crate::input::{Answered, Jitter, Memory, Speaker};
 use crate::outcome;
 use crate::policy;
@@ -106,6 +107,10 @@ fn follows(deployment: &Deployment, attempt: &Attempt, body: &ReportBody) -> Res
         ReportBody::AttemptEnded { end } => outcome::agrees(attempt, *end),
         ReportBody::CancelReceived => deployment.cancel.as_ref().is_some_and(|cancel| cancel.delivered.is_none()),
         ReportBody::CancelActed { .. } => deployment.cancel.as_ref().is_some_and(|cancel| cancel.acted.is_none()),
+        ReportBody::Reread { step, .. } => {
+            deployment.step(step).ok_or(FiledReason::UnknownStep)?;
+            reread::may_be_told(attempt, step)
+        }
     };
     if follows { Ok(()) } else { Err(FiledReason::StepOutOfOrder) }
 }
@@ -128,7 +133,8 @@ fn accept(draft: &mut Draft<'_>, heard: &Heard<'_>, jitter: Jitter) -> Dispositi
         ReportBody::StepStarted { .. }
         | ReportBody::StepEnded { .. }
         | ReportBody::CancelReceived
-        | ReportBody::CancelActed { .. } => {}
+        | ReportBody::CancelActed { .. }
+        | ReportBody::Reread { .. } => {}
     }
     Disposition::Accepted
 }
@@ -146,7 +152,8 @@ fn deadline(draft: &Draft<'_>, body: &ReportBody) -> Option<Serving> {
         ReportBody::StepEnded { .. }
         | ReportBody::AttemptEnded { .. }
         | ReportBody::CancelReceived
-        | ReportBody::CancelActed { .. } => None,
+        | ReportBody::CancelActed { .. }
+        | ReportBody::Reread { .. } => None,
     }
 }
 
@@ -170,7 +177,7 @@ fn file(draft: &mut Draft<'_>, heard: &Heard<'_>, last: EvidenceSequence, reason
 fn heard_the_end(draft: &Draft<'_>, claim: &Claim) -> bool {
     let Some(deployment) = draft.current().filter(|current| current.id == claim.deployment) else { return false };
     let last = deployment.attempts.last().filter(|last| policy::trusts(draft.state(), deployment, last));
-    last.is_some() && matches!(policy::next(draft.state(), deployment), Some(policy::Move::Decide(_)))
+    last.is_some() && matches!(policy::next(draft.state(), deployment, draft.now.wall), Some(policy::Move::Decide(_)))
 }
 
 /// Keeps a piece of evidence at the next place of its deployment.

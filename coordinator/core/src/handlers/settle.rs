@@ -1,6 +1,6 @@
 //! A person decides, on the evidence that they were shown.
 
-use holdfast_common::id::{AttemptId, DeploymentId, EvidenceId, OperatorName};
+use holdfast_common::id::{AttemptId, DeploymentId, DeploymentLabel, EvidenceId, OperatorName};
 use holdfast_common::outcome::OperationState;
 use holdfast_common::recovery::DecisionKind;
 
@@ -10,13 +10,16 @@ use crate::decision::Answer;
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::explain;
+use crate::handlers::back;
 use crate::handlers::report::keep;
+use crate::input::Back;
 use crate::open_decisions::{Checklist, open_decisions};
 use crate::policy;
 use crate::refusal::Refusal;
 use crate::reservation::{self, End};
+use crate::rollback;
 use crate::state::{
-    AttemptState, DecisionRecord, Deployment, DeploymentState, EvidenceBody, EvidenceSequence, Waiting,
+    AttemptState, DecisionRecord, Deployment, DeploymentState, EvidenceBody, EvidenceSequence, RollbackOf, Waiting,
 };
 
 /// What is asked for.
@@ -27,6 +30,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) shown: EvidenceSequence,
     pub(crate) evidence: EvidenceId,
     pub(crate) attempt: AttemptId,
+    pub(crate) back: Option<&'a Back>,
 }
 
 pub(crate) fn settle(draft: &mut Draft<'_>, id: DeploymentId, asked: &Asked<'_>) -> Result<Answer, Refusal> {
@@ -43,14 +47,19 @@ pub(crate) fn settle(draft: &mut Draft<'_>, id: DeploymentId, asked: &Asked<'_>)
     if asked.shown != newest && !bugs::on(Bug::EvidenceMovedIgnored) {
         return Err(Refusal::EvidenceMoved { shown: asked.shown, newest });
     }
-    let checklist = open_decisions(draft.state(), deployment);
+    let checklist = open_decisions(draft.state(), deployment, draft.now.wall);
     if let Some(why_not) = checklist.why_not(asked.kind) {
         return Err(Refusal::DecisionNotOpen { kind: asked.kind, why_not: why_not.to_owned() });
     }
     let record = record(draft, deployment, asked, &checklist);
+    let ground = match (record.attested, record.evidence.is_empty()) {
+        (true, _) => "decided on a person's attestation",
+        (false, false) => "decided on evidence",
+        (false, true) => "decided on what was reported in time",
+    };
     draft.record(Event::Decided { deployment: id, record });
     resolve(draft, asked);
-    follow(draft, id, asked)?;
+    follow(draft, id, asked, ground)?;
     let now = draft.state().deployment(id).map(|deployment| deployment.state);
     Ok(Answer::Decided(now.unwrap_or_else(|| end_state(asked.kind))))
 }
@@ -88,10 +97,14 @@ fn resolve(draft: &mut Draft<'_>, asked: &Asked<'_>) {
     }
 }
 
-fn follow(draft: &mut Draft<'_>, id: DeploymentId, asked: &Asked<'_>) -> Result<(), Refusal> {
+/// `ground`: what it was decided on, in words.
+fn follow(draft: &mut Draft<'_>, id: DeploymentId, asked: &Asked<'_>, ground: &str) -> Result<(), Refusal> {
     let by = asked.by;
     if asked.kind == DecisionKind::Readmit {
         return readmit(draft, id, asked);
+    }
+    if asked.kind == DecisionKind::Rollback {
+        return roll_back(draft, id, asked);
     }
     if asked.kind == DecisionKind::Retry {
         let because = format!("{by} decided on a new attempt");
@@ -109,9 +122,26 @@ fn follow(draft: &mut Draft<'_>, id: DeploymentId, asked: &Asked<'_>) -> Result<
         | DecisionKind::Retry
         | DecisionKind::Rollback
         | DecisionKind::Readmit
-        | DecisionKind::Note => format!("{by} decided on evidence"),
+        | DecisionKind::Note => format!("{by} {ground}"),
     };
     reservation::end(draft, id, End::decided(state, because));
+    Ok(())
+}
+
+/// The original ends, and its rollback takes the reservation, in one transaction with the decision.
+fn roll_back(draft: &mut Draft<'_>, id: DeploymentId, asked: &Asked<'_>) -> Result<(), Refusal> {
+    let Some(back) = asked.back else { return Err(Refusal::Broken { because: "nobody looked up what to go back to" }) };
+    let Some(undone) = draft.state().deployment(id) else { return Ok(()) };
+    let way = rollback::over(draft.state(), undone, &back.past, &back.retained, draft.now.wall);
+    let way = way.map_err(Refusal::CannotGoBack)?;
+    let label = DeploymentLabel { target: draft.state().spec.name.clone(), number: draft.state().next_number };
+    let because = format!("{} decided to go back over it: {label}", asked.by);
+    reservation::close(draft, id, End::decided(DeploymentState::Failed, because));
+    let base = rollback::base(draft.state(), &way.spec);
+    let (undoes, reason) = (way.undoes.clone(), asked.reason.to_owned());
+    let of = RollbackOf { undoes, base, reason, attested: None };
+    back::submit(draft, back.deployment, back.request, asked.by, of, way);
+    reservation::hand_over(draft, back.deployment);
     Ok(())
 }
 
@@ -135,6 +165,7 @@ fn readmit(draft: &mut Draft<'_>, id: DeploymentId, asked: &Asked<'_>) -> Result
         run: now.run,
         serving: now.serving,
         carried: Vec::new(),
+        reread: Vec::new(),
         readmits: Some(last.id),
     };
     draft.record(event);

@@ -9,6 +9,7 @@ use crate::due;
 use crate::event::Event;
 use crate::refusal::Refusal;
 use crate::reservation::{self, Pin, QUEUE_MAX};
+use crate::state::Kind;
 
 pub(crate) fn submit(
     draft: &mut Draft<'_>,
@@ -46,7 +47,8 @@ pub(crate) fn submit(
     let plan = PlanDigest::of(spec, &state.spec);
     let queue_deadline = spec.timeouts.queue.map(|queue| draft.now.serving.after(queue));
     let (spec, by) = (spec.clone(), by.clone());
-    draft.record(Event::Submitted { deployment, number, request, spec, plan, by, queue_deadline });
+    let kind = Kind::Deploy;
+    draft.record(Event::Submitted { deployment, number, request, kind, spec, plan, by, queue_deadline });
     reservation::supersede(draft);
     reservation::next_turn(draft);
     say_why_it_waits(draft, deployment);

@@ -27,9 +27,10 @@ pub(super) fn holds(step: &Step<'_>) -> Result<(), &'static str> {
                 // Refused by the agent before it asked: nothing began.
                 ReportBody::StepEnded { end, .. } if is_refusal(*end) => return Ok(()),
                 ReportBody::StepStarted { step } | ReportBody::StepEnded { step, .. } => step,
-                ReportBody::AttemptEnded { .. } | ReportBody::CancelReceived | ReportBody::CancelActed { .. } => {
-                    return Ok(());
-                }
+                ReportBody::AttemptEnded { .. }
+                | ReportBody::CancelReceived
+                | ReportBody::CancelActed { .. }
+                | ReportBody::Reread { .. } => return Ok(()),
             };
             let deployment = current.ok_or("a report was accepted on a target that nobody holds")?;
             let mutates = deployment.step(name).is_some_and(|step| step.effect == StepEffect::Mutates);

@@ -1,13 +1,14 @@
 //! I7: a reservation ends only with a terminal deployment: by an accepted observation, by proof, or by a decision. A success
-//! is observed only where every step without effect, each check among them, ended well in the last attempt.
+//! is observed only where every step without effect, each check among them, ended well in the last attempt. A rollback that was
+//! put on something unresolved, and of which nothing was applied, ends by a decision only.
 
-use holdfast_common::outcome::StepEnd;
+use holdfast_common::outcome::{OperationState, StepEnd};
 use holdfast_common::recovery::DecisionKind;
 use holdfast_common::spec::StepEffect;
 
 use super::Step;
 use crate::event::Event;
-use crate::state::{AttemptState, Deployment, DeploymentState, StepState};
+use crate::state::{AttemptState, Base, DecisionRecord, Deployment, DeploymentState, StepState};
 
 pub(super) fn holds(step: &Step<'_>) -> Result<(), &'static str> {
     let Some(held) = step.before.and_then(|before| before.current.as_ref()) else { return Ok(()) };
@@ -23,8 +24,22 @@ pub(super) fn holds(step: &Step<'_>) -> Result<(), &'static str> {
     if ended.by_decision {
         return decided(held);
     }
+    resolved(held)?;
     observed(held)?;
     if *state == DeploymentState::Succeeded { seen_whole(held) } else { Ok(()) }
+}
+
+fn resolved(held: &Deployment) -> Result<(), &'static str> {
+    let unresolved = held.kind.rollback().is_some_and(|of| of.base == Base::Unresolved);
+    let mutates = |name| held.step(name).is_some_and(|step| step.effect == StepEffect::Mutates);
+    let mut runs = held.attempts.iter().flat_map(|attempt| &attempt.steps);
+    let applied = runs.any(|run| run.state == StepState::Ended(StepEnd::Applied) && mutates(&run.name));
+    let decided =
+        |record: &DecisionRecord| record.kind != DecisionKind::Note && record.target == OperationState::Applied;
+    match unresolved && !applied && !held.decisions.iter().any(decided) {
+        true => Err("a rollback on something unresolved ended by itself, and nothing of it was applied"),
+        false => Ok(()),
+    }
 }
 
 fn seen_whole(held: &Deployment) -> Result<(), &'static str> {

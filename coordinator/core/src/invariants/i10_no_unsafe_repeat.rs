@@ -1,5 +1,6 @@
 //! I10: an `unsafe` step is never repeated without a decision; a `permanent` failure is never retried.
 
+use holdfast_common::id::AttemptId;
 use holdfast_common::outcome::{FailureClass, StepEnd};
 use holdfast_common::recovery::DecisionKind;
 use holdfast_common::spec::RetryClass;
@@ -17,6 +18,7 @@ pub(super) fn holds(step: &Step<'_>) -> Result<(), &'static str> {
                 let run = attempt.step(name).filter(|run| run.permitted_at.is_some());
                 run.is_some_and(|run| run.state != StepState::Ended(StepEnd::NotStarted))
                     && !was_retried(deployment, attempt.number)
+                    && !was_readmitted(deployment, attempt.id)
             });
             if spec.retry == RetryClass::Unsafe && began { Err("an unsafe step was repeated") } else { Ok(()) }
         }
@@ -29,6 +31,11 @@ pub(super) fn holds(step: &Step<'_>) -> Result<(), &'static str> {
         }
         _ => Ok(()),
     }
+}
+
+/// Whether a later attempt went on with its process: its permit moved there, and how it ended stands there.
+fn was_readmitted(deployment: &Deployment, attempt: AttemptId) -> bool {
+    deployment.attempts.iter().any(|later| later.readmits == Some(attempt))
 }
 
 fn was_retried(deployment: &Deployment, number: u32) -> bool {

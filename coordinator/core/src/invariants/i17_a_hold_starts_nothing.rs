@@ -1,5 +1,5 @@
-//! I17: while an operator's hold is on, no deployment takes the target and no lease is granted, but to go on with a process
-//! that runs already; and neither placing nor ending it moves a deployment or an attempt.
+//! I17: while an operator's hold is on, no deployment takes the target, but a rollback that is handed the reservation of what
+//! it undoes; no lease is granted, but to go on with a process that runs already; and neither placing nor ending it moves a deployment or an attempt.
 
 use super::Step;
 use crate::event::Event;
@@ -8,7 +8,9 @@ use crate::state::{AttemptState, DeploymentState, TargetState};
 pub(super) fn holds(step: &Step<'_>) -> Result<(), &'static str> {
     let on_hold = step.before.is_some_and(|before| before.hold.is_some());
     match &step.recorded.event {
-        Event::Reserved { .. } if on_hold => Err("a deployment took a target that is on hold"),
+        Event::Reserved { .. } if on_hold && !was_handed_over(step.after) => {
+            Err("a deployment took a target that is on hold")
+        }
         Event::LeaseGranted { readmits: None, .. } if on_hold => Err("a lease was granted on a target that is on hold"),
         Event::HoldPlaced { .. } | Event::HoldEnded { .. } => {
             let same = step.before.map(places) == Some(places(step.after));
@@ -16,6 +18,11 @@ pub(super) fn holds(step: &Step<'_>) -> Result<(), &'static str> {
         }
         _ => Ok(()),
     }
+}
+
+fn was_handed_over(state: &TargetState) -> bool {
+    let rollback = state.current.as_ref().and_then(|deployment| deployment.kind.rollback());
+    rollback.is_some_and(|of| of.base.is_handed_over())
 }
 
 fn places(state: &TargetState) -> Vec<(u64, DeploymentState, Vec<AttemptState>)> {

@@ -152,6 +152,20 @@ impl Attempt {
         self.steps.iter().find(|step| step.permit_is_open())
     }
 
+    /// The carried steps, and what came of reading their resources again.
+    pub fn carries(&self) -> impl Iterator<Item = (&StepName, CarryState)> {
+        self.steps.iter().filter_map(|step| match step.state {
+            StepState::Carried { carry } => Some((&step.name, carry)),
+            StepState::Pending | StepState::Permitted | StepState::Started | StepState::Ended(_) => None,
+        })
+    }
+
+    /// The carried step whose resource was found otherwise than it had left it.
+    #[must_use]
+    pub fn disturbed(&self) -> Option<&StepName> {
+        self.carries().find(|(_, carry)| *carry == CarryState::Differs).map(|(name, _)| name)
+    }
+
     /// Whether any permit was ever recorded for it.
     #[must_use]
     pub fn ever_permitted(&self) -> bool {
@@ -198,9 +212,36 @@ pub enum StepState {
     Ended(StepEnd),
     /// Applied in an earlier attempt.
     Carried {
-        /// Whether the resource was read again at the start of this attempt.
-        reread: bool,
+        /// What came of reading its resource again at the start of this attempt.
+        carry: CarryState,
     },
+}
+
+/// What came of reading a carried step's resource again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CarryState {
+    /// It is not read again: its adapter can't, or another step has the last word on its resource.
+    NotRead,
+    /// Its agent has not said yet what it found.
+    Due,
+    /// It was found as the step had left it.
+    AsLeft,
+    /// It was found otherwise: somebody else was there.
+    Differs,
+    /// It could not be read this time.
+    Failed,
+}
+
+impl CarryState {
+    /// Whether a change may follow on it.
+    #[must_use]
+    pub fn may_follow(self) -> bool {
+        match self {
+            CarryState::NotRead | CarryState::AsLeft => true,
+            CarryState::Due | CarryState::Differs | CarryState::Failed => false,
+        }
+    }
 }
 
 /// What the store remembers of an attempt that is not in the target's current deployment any more.

@@ -21,6 +21,9 @@ pub struct Deployment {
     pub number: u64,
     /// The client's name for the submission.
     pub request: RequestId,
+    /// Whether it brings something new or goes back.
+    #[serde(default, skip_serializing_if = "Kind::is_deploy")]
+    pub kind: Kind,
     /// What was asked for.
     pub spec: DeploymentSpec,
     /// What permits are bound to.
@@ -47,6 +50,9 @@ pub struct Deployment {
     /// When the policy may move, in serving time, while it is uncertain or held and the policy acts at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_at: Option<Serving>,
+    /// Why it is held, while it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_because: Option<String>,
     /// When it took the reservation.
     pub reserved_at: Option<Wall>,
     /// The revision recorded for each resource when it took the reservation.
@@ -112,6 +118,12 @@ impl Deployment {
         u32::try_from(tries).unwrap_or(u32::MAX)
     }
 
+    /// How many tries may still follow by themselves.
+    #[must_use]
+    pub fn tries_left(&self) -> u32 {
+        self.spec.retry.max_attempts.saturating_sub(self.tries())
+    }
+
     /// Whether it waits for an agent to take it for the first time: what its time in the queue is for.
     #[must_use]
     pub fn is_in_queue(&self) -> bool {
@@ -128,6 +140,81 @@ impl Deployment {
     #[must_use]
     pub fn step(&self, name: &StepName) -> Option<&StepSpec> {
         self.spec.steps.iter().find(|step| &step.name == name)
+    }
+}
+
+/// Whether a deployment brings something new or goes back.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Kind {
+    /// It brings what its file says.
+    #[default]
+    Deploy,
+    /// It goes back over earlier ones.
+    Rollback(RollbackOf),
+}
+
+impl Kind {
+    /// Whether it brings what its file says.
+    #[must_use]
+    pub fn is_deploy(&self) -> bool {
+        matches!(self, Kind::Deploy)
+    }
+
+    /// What it goes back over, where it goes back.
+    #[must_use]
+    pub fn rollback(&self) -> Option<&RollbackOf> {
+        match self {
+            Kind::Rollback(of) => Some(of),
+            Kind::Deploy => None,
+        }
+    }
+}
+
+/// What a rollback goes back over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RollbackOf {
+    /// Those whose changes it undoes, the newest first. Never empty.
+    pub undoes: Vec<Undone>,
+    /// What it was put on top of.
+    pub base: Base,
+    /// Why, in the words of whoever asked.
+    pub reason: String,
+    /// How they know that it is compatible all the same, where a window or a range of data says otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attested: Option<String>,
+}
+
+/// A deployment that a rollback undoes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Undone {
+    /// Its identity.
+    pub id: DeploymentId,
+    /// Counts per target.
+    pub number: u64,
+}
+
+/// What a rollback was put on top of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Base {
+    /// A target at rest: it takes its turn.
+    AtRest,
+    /// A deployment that was decided to be undone, and what it left is known: it was handed the reservation.
+    Known,
+    /// The same, and what was left is partial or unknown: until one of its own changes is applied, no end of it frees
+    /// the target by itself.
+    Unresolved,
+}
+
+impl Base {
+    /// Whether the reservation was handed over to it.
+    #[must_use]
+    pub fn is_handed_over(self) -> bool {
+        match self {
+            Base::AtRest => false,
+            Base::Known | Base::Unresolved => true,
+        }
     }
 }
 

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use holdfast_common::claim::Claim;
 use holdfast_common::fence::Fence;
 use holdfast_common::id::{AttemptId, StepName};
-use holdfast_common::outcome::{AttemptEnd, Exit, FailureClass, StepEnd};
+use holdfast_common::outcome::{AttemptEnd, Exit, FailureClass, Reading, StepEnd};
 use holdfast_common::recovery::Runner;
-use holdfast_common::report::{Report, ReportBody, ReportSequence};
+use holdfast_common::report::{Carry, Report, ReportBody, ReportSequence, Reread};
 use holdfast_common::spec::{DeploymentSpec, PlanDigest, StepEffect, StepSpec};
 use holdfast_common::time::Wall;
 use serde::Serialize;
@@ -26,6 +26,12 @@ pub struct Agent {
     pub journal: Vec<Entry>,
     pub works: Vec<Work>,
     pub highest: BTreeMap<usize, Fence>,
+    /// So many of its next looks fail.
+    #[serde(skip)]
+    pub blind: u8,
+    /// Once it will ask for a permit before it has looked.
+    #[serde(skip)]
+    pub hasty: bool,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -46,6 +52,8 @@ pub struct Work {
     #[serde(skip)]
     pub plan: PlanDigest,
     pub carried: Vec<bool>,
+    /// What it is to read again before anything else.
+    pub rereads: Vec<Carry>,
     pub at: usize,
     pub phase: Phase,
     pub cancelled: bool,
@@ -90,7 +98,8 @@ impl Work {
 impl Agent {
     pub fn new(number: usize) -> Self {
         let (journal, works, highest) = (Vec::new(), Vec::new(), BTreeMap::new());
-        Self { number, incarnation: number as u64, up: true, terse: false, journal, works, highest }
+        let (up, terse, blind, hasty) = (true, false, 0, false);
+        Self { number, incarnation: number as u64, up, terse, journal, works, highest, blind, hasty }
     }
 
     pub fn work(&self, claim: &Claim) -> Option<usize> {
@@ -223,6 +232,39 @@ impl Agent {
         true
     }
 
+    /// Whether it is to look at what it carries over before it goes on; a hasty one does not.
+    pub fn is_to_read(&self, at: usize) -> bool {
+        let work = &self.works[at];
+        let ahead = work.spec.steps.iter().zip(&work.carried).skip(work.at);
+        let changes = |(step, carried): (&StepSpec, &bool)| step.effect == StepEffect::Mutates && !carried;
+        let hastes = self.hasty && ahead.into_iter().any(changes);
+        !work.rereads.is_empty() && !hastes
+    }
+
+    /// Reads again what it carries over: the next one. Where that is not as it was left, or can't be read, nothing of the
+    /// attempt begins.
+    pub fn reread(&mut self, at: usize, ledger: &Ledger, wall: i64) {
+        let unreadable = self.blind > 0;
+        self.blind = self.blind.saturating_sub(1);
+        let work = &mut self.works[at];
+        let Carry { step, left } = work.rereads.remove(0);
+        let resource = work.spec.steps.iter().find(|spec| spec.name == step).and_then(|spec| spec.resource.clone());
+        let resource = resource.expect("what is read again has a resource");
+        let reading = Reading {
+            resource_identity: format!("id-{resource}"),
+            state: ledger.read(work.claim.deployment, &step),
+            revision: ledger.revision(work.target, &resource),
+            active: None,
+            highest_fence: None,
+            retained: Vec::new(),
+            detail: String::new(),
+        };
+        let as_left = !unreadable && reading.is_as_left(left.as_ref());
+        work.failed |= !as_left;
+        let found = if unreadable { Reread::Failed { detail: String::new() } } else { Reread::Read { reading } };
+        self.say(at, ReportBody::Reread { step, found }, wall);
+    }
+
     /// A permit, or the wish for one, that will not be used: the tombstone comes before the word.
     pub fn bury(&mut self, at: usize, wall: i64) {
         self.say_end(at, StepEnd::NotStarted, None, wall);
@@ -233,7 +275,7 @@ impl Agent {
     /// Says how the attempt ended.
     pub fn finish(&mut self, at: usize, wall: i64) {
         let work = &self.works[at];
-        let end = if work.at >= work.spec.steps.len() {
+        let end = if work.at >= work.spec.steps.len() && !work.failed {
             AttemptEnd::Succeeded
         } else if work.cancelled {
             AttemptEnd::Stopped

@@ -51,7 +51,6 @@ impl Scene {
         let number = self.world.deployments + 1;
         let (deployment, request) = (deployment_id(number), request_id(number));
         self.world.feed(0, &Input::Submit { deployment, request, spec, by: anna(), no_queue: false })?;
-        self.world.deployments += 1;
         Ok(deployment)
     }
 
@@ -142,7 +141,7 @@ impl Scene {
     }
 
     pub fn list(&self) -> Checklist {
-        open_decisions(self.state(), self.current())
+        open_decisions(self.state(), self.current(), self.world.now().wall)
     }
 
     pub fn inquiry(&mut self, raise: bool) -> EvidenceId {
@@ -154,12 +153,14 @@ impl Scene {
 
     pub fn answer(&mut self, inquiry: EvidenceId, raised: bool, state: OperationState) {
         let asked = self.current().inquiries.iter().find(|asked| asked.id == inquiry).expect("open").clone();
+        let wanted = self.current().step(&asked.step).and_then(|step| step.revision.clone());
         let reading = Reading {
             resource_identity: "one".into(),
             state,
-            revision: Some(revision("r1")),
+            revision: wanted.or(Some(revision("r1"))),
             active: None,
             highest_fence: None,
+            retained: Vec::new(),
             detail: String::new(),
         };
         let finding = if raised { Finding::Raised { reading } } else { Finding::Read(reading) };
@@ -241,7 +242,7 @@ fn silence_splits_into_lapsed_interrupted_and_uncertain() {
     assert_eq!(scene.current().attempts[1].state, AttemptState::Interrupted);
     assert_eq!(scene.current().state, DeploymentState::Active);
     scene.run();
-    assert_eq!(scene.current().attempts[2].steps[0].state, StepState::Carried { reread: false });
+    assert_eq!(scene.current().attempts[2].steps[0].state, StepState::Carried { carry: CarryState::Due });
     drop(scene);
     let (scene, ..) = uncertain();
     assert_eq!(scene.current().attempts[0].state, AttemptState::Uncertain);
@@ -433,6 +434,7 @@ fn what_a_deployment_left_in_part_makes_the_queue_wait_for_a_reading() {
         revision: Some(revision("r0")),
         active: None,
         highest_fence: None,
+        retained: Vec::new(),
         detail: String::new(),
     };
     let (speaker, evidence) = (scene.world.speaker(0, 0), scene.world.draw_evidence());
@@ -457,7 +459,7 @@ pub fn a_reading_counts_only_if_it_was_asked_for_after_the_runner_was_out() {
 }
 
 #[test]
-fn a_reading_of_another_resource_proves_nothing() {
+pub fn a_reading_of_another_resource_proves_nothing() {
     let (mut scene, ..) = uncertain();
     let first = scene.inquiry(false);
     scene.answer(first, false, OperationState::NotApplied);
@@ -481,7 +483,7 @@ fn a_raise_is_above_every_lease_and_the_next_lease_above_the_raise() {
 }
 
 #[test]
-fn a_late_end_proves_the_runner_out_only_where_its_effect_cannot_outlive_it() {
+pub fn a_late_end_proves_the_runner_out_only_where_its_effect_cannot_outlive_it() {
     let (mut scene, ..) = uncertain();
     let _ = scene.say(ended("switch", StepEnd::Applied));
     assert_eq!((scene.list().runner, scene.list().steps[0].state), (Runner::Stopped, OperationState::Unknown));
@@ -528,6 +530,8 @@ fn an_accepted_unknown_ends_the_lease_at_once_and_leaves_the_permit_open() {
     assert_eq!(scene.say(ended("switch", StepEnd::Unknown)), Disposition::Accepted);
     assert_eq!(scene.current().state, DeploymentState::Uncertain);
     assert_eq!(scene.current().attempts[0].lease, None);
+    let because = scene.list().runner_because;
+    assert!(because.contains("was heard, and could not tell"), "{because}: its agent spoke");
     scene.pass(1_000_000);
     assert_eq!(scene.current().state, DeploymentState::Uncertain, "no timer opens a reservation");
 }

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use holdfast_coordinator_core::bugs::Bug;
 
-use crate::{decisions, random, scene};
+use crate::{decisions, random, recovery, rollback, scene};
 
 /// Enough for every fault that the sequences can see; each is found within the first few.
 const SEQUENCES: u64 = 3_000;
@@ -54,10 +54,18 @@ faults! {
         a_failed_check_told_as_success_is_caught: VerifyIgnored;
         a_check_carried_over_is_caught: VerifyCarried;
         a_start_under_hold_is_caught: StartUnderHold;
+        a_change_over_what_was_not_read_again_is_caught: CarryUnread;
+        a_decision_over_a_runner_is_caught: DecideOverRunner;
+        a_repeated_unsafe_step_is_caught: RepeatUnsafe;
+        a_retry_over_a_cancel_is_caught: RetryOverCancel;
     }
     by tests {
         a_decision_on_old_evidence_is_caught: EvidenceMovedIgnored, decisions::a_decision_on_old_evidence_is_refused;
         a_reading_before_the_runner_was_out_is_caught: ReadingBeforeRunnerOut, decisions::a_reading_counts_only_if_it_was_asked_for_after_the_runner_was_out;
+        a_rollback_that_frees_the_unresolved_is_caught: RollbackFreesUnresolved, rollback::a_rollback_on_something_unresolved_holds_the_target_until_a_change_of_its_own_is_applied;
+        an_outliving_effect_that_counts_as_out_is_caught: OutlivingCountsAsOut, decisions::a_late_end_proves_the_runner_out_only_where_its_effect_cannot_outlive_it;
+        a_reading_of_another_resource_is_caught: OtherResourceCounts, decisions::a_reading_of_another_resource_proves_nothing;
+        a_readmission_below_a_fence_is_caught: ReadmitBelowFence, recovery::no_readmission_after_a_fence_off_an_end_or_an_attestation;
         an_early_permit_is_caught_exactly: SecondPermit, decisions::a_second_permit_waits_for_the_first;
     }
 }

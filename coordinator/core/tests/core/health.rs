@@ -8,6 +8,7 @@ use holdfast_coordinator_core::state::*;
 use holdfast_coordinator_core::*;
 
 use crate::decisions::{Scene, ended, over, switch};
+use crate::retries::reread;
 use crate::specs::*;
 
 const NOT_HEALTHY: StepEnd = StepEnd::Failed { maybe_partial: false, class: FailureClass::Permanent };
@@ -83,8 +84,9 @@ fn contact_lost_while_checking_is_an_interruption_and_the_checks_run_again_where
     let second = &scene.current().attempts[1];
     assert_eq!(second.agent, agent_name(0));
     let states: Vec<StepState> = second.steps.iter().map(|step| step.state).collect();
-    let again = [StepState::Carried { reread: false }, StepState::Pending, StepState::Pending];
+    let again = [StepState::Carried { carry: CarryState::Due }, StepState::Pending, StepState::Pending];
     assert_eq!(states, again, "a check that held before is not carried");
+    assert_eq!(scene.say(reread("switch", OperationState::Applied, "r1")), Disposition::Accepted);
     for check in ["verify-1", "verify-2"] {
         assert_eq!(scene.say(ended(check, StepEnd::Applied)), Disposition::Accepted);
     }
@@ -115,7 +117,7 @@ fn a_check_that_the_agent_stopped_by_itself_says_nothing_and_runs_again() {
     let _ = scene.say(over(AttemptEnd::Stopped));
     let end = scene.ended(id).ended.clone().expect("ended");
     assert_eq!((scene.ended(id).state, end.not_healthy), (DeploymentState::Failed, false));
-    assert_eq!(end.because, "applied, health not known: step verify-1 did not end well on a0");
+    assert_eq!(end.because, "applied, health not known: step verify-1 did not end well on a0; all 2 tries are used up");
 }
 
 #[test]
@@ -182,7 +184,8 @@ fn accepting_a_success_needs_the_checks_observed_or_attested() {
     scene.decide(DecisionKind::Retry).expect("open");
     scene.world.assign(0, &[0]);
     assert_eq!(scene.current().attempts[1].agent, agent_name(1), "the first one was found out, and anybody may look");
-    assert_eq!(scene.current().attempts[1].steps[0].state, StepState::Carried { reread: false });
+    assert_eq!(scene.current().attempts[1].steps[0].state, StepState::Carried { carry: CarryState::Due });
+    assert_eq!(scene.say(reread("switch", OperationState::Applied, "r1")), Disposition::Accepted);
     let _ = scene.say(ended("verify-1", StepEnd::Applied));
     let _ = scene.say(over(AttemptEnd::Succeeded));
     assert_eq!(scene.ended(id).state, DeploymentState::Succeeded);

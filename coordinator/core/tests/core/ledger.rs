@@ -98,6 +98,16 @@ impl Ledger {
         self.open.retain(|open| !refused(open));
     }
 
+    /// The highest fence that any resource of the target has seen.
+    pub fn raised(&self, target: usize) -> Option<Fence> {
+        self.fences.iter().filter(|((of, _), _)| *of == target).map(|(_, fence)| *fence).max()
+    }
+
+    /// Somebody changes a resource by hand.
+    pub fn edit(&mut self, target: usize, resource: &ResourceName, to: Revision) {
+        self.revisions.insert((target, resource.clone()), Some(to));
+    }
+
     /// Somebody makes sure that nothing of an attempt is at work.
     pub fn kill(&mut self, attempt: AttemptId) {
         self.open.retain(|open| open.claim.attempt != attempt);

@@ -20,3 +20,5 @@ mod holds;
 mod order;
 mod plan;
 mod recovery;
+mod retries;
+mod rollback;

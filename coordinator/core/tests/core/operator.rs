@@ -2,6 +2,8 @@
 
 use holdfast_common::id::{AgentName, DeploymentId};
 use holdfast_common::recovery::{Attestation, AttestedRunner, AttestedTarget, DecisionKind};
+use holdfast_coordinator_core::input::Back;
+use holdfast_coordinator_core::rollback::Retained;
 use holdfast_coordinator_core::state::*;
 use holdfast_coordinator_core::{Answer, Input, Refusal, open_decisions};
 
@@ -41,7 +43,21 @@ impl World {
         let shown = EvidenceSequence(newest.saturating_sub(stale));
         let evidence = self.draw_evidence();
         let (reason, attempt) = ("seen".into(), attempt_id(self.attempts + 1));
-        self.feed(target, &Input::Decide { deployment, by: anna(), kind, reason, shown, evidence, attempt })
+        let back = (kind == DecisionKind::Rollback).then(|| Back {
+            deployment: deployment_id(self.deployments + 1),
+            request: request_id(self.deployments + 1),
+            past: self.past(target),
+            retained: Retained::new(),
+        });
+        self.feed(target, &Input::Decide { deployment, by: anna(), kind, reason, shown, evidence, attempt, back })
+    }
+
+    /// The decisions that are open now.
+    pub fn open(&self, target: usize, deployment: DeploymentId) -> Vec<DecisionKind> {
+        let state = &self.targets[target].state;
+        let Some(of) = state.deployment(deployment) else { return vec![DecisionKind::Note] };
+        let decisions = open_decisions(state, of, self.now().wall).decisions;
+        decisions.into_iter().filter(|decision| decision.why_not.is_none()).map(|decision| decision.kind).collect()
     }
 
     /// Makes sure that nothing of the last attempt is at work, looks, and says so.
@@ -77,7 +93,7 @@ impl World {
 
     fn attestation(&self, target: usize, id: DeploymentId, of: Option<&Deployment>, host_gone: bool) -> Attestation {
         let step = of.and_then(|of| {
-            let list = open_decisions(&self.targets[target].state, of);
+            let list = open_decisions(&self.targets[target].state, of, self.now().wall);
             let open = list.steps.first().map(|step| step.step.clone());
             open.or_else(|| of.spec.steps.iter().find(|step| step.resource.is_some()).map(|step| step.name.clone()))
         });
@@ -101,7 +117,7 @@ impl World {
     pub fn resolve(&mut self, target: usize, deployment: DeploymentId, round: u64) {
         let state = &self.targets[target].state;
         let Some(of) = state.deployment(deployment) else { return };
-        let list = open_decisions(state, of);
+        let list = open_decisions(state, of, self.now().wall);
         let kinds = [
             DecisionKind::AcceptSucceeded,
             DecisionKind::AcceptCancelled,

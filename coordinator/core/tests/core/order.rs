@@ -20,7 +20,6 @@ fn submit(scene: &mut Scene, order: Option<u64>) -> Result<DeploymentId, Refusal
     let number = scene.world.deployments + 1;
     let (deployment, request) = (deployment_id(number), request_id(number));
     scene.world.feed(0, &Input::Submit { deployment, request, spec, by: anna(), no_queue: false })?;
-    scene.world.deployments += 1;
     Ok(deployment)
 }
 
@@ -137,6 +136,7 @@ fn in_a_latest_queue_nobody_takes_the_target_only_to_be_superseded() {
         revision: Some(revision("r0")),
         active: None,
         highest_fence: None,
+        retained: Vec::new(),
         detail: String::new(),
     };
     let (speaker, evidence) = (scene.world.speaker(0, 0), scene.world.draw_evidence());

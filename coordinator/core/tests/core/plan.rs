@@ -1,6 +1,7 @@
 //! Plans agree with what a submission then comes to, and say what is on record and from whom.
 
 use holdfast_common::outcome::{AttemptEnd, StepEnd};
+use holdfast_common::rollback::{DataEffect, DataRecovery, RollbackSpec, Way};
 use holdfast_common::spec::{DeploymentSpec, OrderKey, QueueKind, Reach, RetryClass, StepSpec};
 use holdfast_common::time::Wall;
 use holdfast_coordinator_core::input::Candidate;
@@ -9,6 +10,7 @@ use holdfast_coordinator_core::state::*;
 use holdfast_coordinator_core::*;
 
 use crate::decisions::{Scene, ended, over, switch};
+use crate::rollback::previous;
 use crate::specs::*;
 
 fn candidate(number: usize, unfit: Option<&str>) -> Candidate {
@@ -35,11 +37,9 @@ fn holds_true(scene: &mut Scene, spec: DeploymentSpec) {
         (Entry::Refused(planned), Err(refused)) => assert_eq!(planned, refused),
         (Entry::Begins { number }, Ok(Answer::Submitted { number: then })) => {
             assert_eq!((number, waits, scene.current().id), (then, None, deployment));
-            scene.world.deployments += 1;
         }
         (Entry::Waits { number, why, .. }, Ok(Answer::Submitted { number: then })) => {
             assert_eq!((number, Some(why)), (then, waits));
-            scene.world.deployments += 1;
         }
         (entry, answer) => panic!("planned {entry:?}, then {answer:?}"),
     }
@@ -106,7 +106,8 @@ fn a_plan_tells_agents_revisions_pins_and_what_is_not_undone() {
             ..change("again", "site", RetryClass::Unsafe, Some("r2"))
         },
     ];
-    let first = planned(&scene, &spec(&scene, steps.clone()));
+    let with_a_way_back = |scene: &Scene, steps| DeploymentSpec { rollback: Some(previous()), ..spec(scene, steps) };
+    let first = planned(&scene, &with_a_way_back(&scene, steps.clone()));
     assert_eq!(first.agents[0].why_not, None);
     assert_eq!(first.agents[1].why_not.as_deref(), Some("draining"));
     assert_eq!(first.resources[0].now, ResourceKnowledge::Never);
@@ -114,7 +115,7 @@ fn a_plan_tells_agents_revisions_pins_and_what_is_not_undone() {
     assert_eq!(first.not_undone.len(), 2, "nothing on record could be put back: {:?}", first.not_undone);
     scene.submit(vec![switch(RetryClass::Unsafe)], 1);
     succeed(&mut scene);
-    let then = planned(&scene, &spec(&scene, steps.clone()));
+    let then = planned(&scene, &with_a_way_back(&scene, steps.clone()));
     let source = RevisionSource::Deployment { number: 1, agent: Some(agent_name(0)), decided: false };
     let ResourceKnowledge::Revision { revision: now, source: from, .. } = &then.resources[0].now else {
         panic!("{:?}", then.resources)
@@ -125,10 +126,43 @@ fn a_plan_tells_agents_revisions_pins_and_what_is_not_undone() {
     assert_eq!(then.steps[1].pin, Some((revision("r1"), PinHolds::Yes)));
     assert_eq!(then.steps[2].pin, Some((revision("r1"), PinHolds::AfterEarlierStep)));
     assert_eq!(then.not_undone, Vec::<String>::new());
-    assert_eq!(then.digest, holdfast_common::spec::PlanDigest::of(&spec(&scene, steps), &scene.state().spec));
+    let whole = with_a_way_back(&scene, steps.clone());
+    assert_eq!(then.digest, holdfast_common::spec::PlanDigest::of(&whole, &scene.state().spec));
+    let none = planned(&scene, &spec(&scene, steps));
+    assert!(none.not_undone[0].starts_with("any of it: the file has no [rollback]"), "{:?}", none.not_undone);
     let command = change("migrate", "site", RetryClass::Unsafe, None);
     let command =
         StepSpec { body: holdfast_common::spec::StepBody::Command { argv: vec!["migrate".into()] }, ..command };
-    let with_command = planned(&scene, &spec(&scene, vec![command]));
+    let with_command = planned(&scene, &with_a_way_back(&scene, vec![command.clone()]));
     assert_eq!(with_command.not_undone, ["what the command of step migrate changes: it declares no reverse"]);
+
+    let told = |data, way, recovery| {
+        let spec = spec(&scene, vec![StepSpec { data, ..command.clone() }]);
+        let back = RollbackSpec { way, recovery, ..previous() };
+        planned(&scene, &DeploymentSpec { rollback: Some(back), ..spec }).not_undone
+    };
+    let own = || Way::Steps { steps: vec![change("undo", "site", RetryClass::Unsafe, None)] };
+    let elsewhere = || Way::Steps { steps: vec![change("undo", "cdn", RetryClass::Unsafe, None)] };
+    let restore = || DataRecovery::Restore { tested: "on a copy".into() };
+    assert_eq!(told(DataEffect::None, own(), DataRecovery::NoneNeeded), Vec::<String>::new());
+    assert!(
+        told(DataEffect::Expand, own(), DataRecovery::ExpandContract)[0].ends_with("the release before lives with it")
+    );
+    assert!(told(DataEffect::Contract, own(), DataRecovery::ExpandContract)[0].ends_with("needs none of it"));
+    assert!(told(DataEffect::Destructive, own(), restore())[0].ends_with("restored as was tested: on a copy"));
+    let left = told(DataEffect::None, elsewhere(), DataRecovery::NoneNeeded);
+    assert_eq!(left, ["what step migrate changes: no step of the way back is on site"]);
+}
+
+#[test]
+fn a_plan_begins_only_where_an_agent_can_run_it() {
+    let scene = Scene::on(site(Reach::Shared));
+    let spec = spec(&scene, vec![switch(RetryClass::Idempotent)]);
+    let nobody = plan(scene.state(), &spec, &[candidate(0, Some("draining"))], Wall(0));
+    assert!(
+        matches!(&nobody.entry, Entry::Waits { why: Waiting::NoEligibleAgent { agents }, .. } if agents.len() == 1),
+        "{:?}",
+        nobody.entry
+    );
+    assert!(matches!(planned(&scene, &spec).entry, Entry::Begins { .. }));
 }

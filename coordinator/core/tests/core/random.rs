@@ -6,11 +6,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use holdfast_common::id::DeploymentId;
 use holdfast_common::outcome::FailureClass;
-use holdfast_common::recovery::Policy;
+use holdfast_common::recovery::{DecisionKind, Policy};
 use holdfast_common::report::{DeclineReason, Report, ReportBody, ReportSequence};
+use holdfast_common::rollback::{DataEffect, DataRange, DataRecovery, RollbackSpec, Way};
 use holdfast_common::spec::*;
 use holdfast_common::time::{Millis, Wall};
 use holdfast_coordinator_core::input::Until;
+use holdfast_coordinator_core::open_decisions::KINDS;
 use holdfast_coordinator_core::state::*;
 use holdfast_coordinator_core::{Answer, Input, Refusal, decide};
 
@@ -116,12 +118,23 @@ pub fn sequence(seed: u64, trace: bool) {
         assert!(actions < 5_000, "a sequence that feeds nothing");
     }
     calm(&mut world);
+    if seed.is_multiple_of(3) {
+        encore(&mut world, &mut draw);
+    }
+}
+
+/// Once more on targets that have a past: somebody goes back, and others deploy.
+fn encore(world: &mut World, draw: &mut Draw) {
+    (0..2).for_each(|_| go_back(world, draw));
+    (0..40).for_each(|_| act(world, draw));
+    calm(world);
 }
 
 fn act(world: &mut World, draw: &mut Draw) {
     match draw.below(100) {
         0..6 => submit(world, draw),
-        6..18 => {
+        6 => go_back(world, draw),
+        7..18 => {
             let (target, unfit) = (draw.below(2), draw.below(12));
             world.send_due(target, false);
             world.assign(target, &[unfit]);
@@ -130,6 +143,7 @@ fn act(world: &mut World, draw: &mut Draw) {
         50..80 => work(world, draw),
         80..86 => tick(world, draw),
         86..94 => operate(world, draw),
+        94 if draw.one_in(3) => edit(world, draw),
         94 => junk(world, draw),
         95 => hold(world, draw),
         96 => world.restart(),
@@ -144,9 +158,7 @@ fn submit(world: &mut World, draw: &mut Draw) {
         return;
     }
     let input = submission(world, draw, target);
-    if world.feed(target, &input).is_ok() {
-        world.deployments += 1;
-    }
+    let _ = world.feed(target, &input);
 }
 
 /// Places, replaces or takes away a hold.
@@ -198,9 +210,40 @@ fn submission(world: &World, draw: &mut Draw, target: usize) -> Input {
     let mut spec = deployment(&world.targets[target].state.spec, steps, 1 + u32::try_from(draw.below(3)).unwrap());
     spec.timeouts.queue = draw.one_in(6).then_some(Millis(900));
     spec.timeouts.deployment = draw.one_in(6).then_some(Millis(1_500));
+    spec.rollback = draw.one_in(2).then(|| way_back(draw, target));
+    if spec.rollback.is_some() && draw.one_in(8) {
+        spec.steps[0].data = draw.pick(&[DataEffect::Expand, DataEffect::Destructive]);
+    }
     spec.order = if draw.one_in(3) { OrderKey::new(draw.below(4) as u64) } else { None };
     let (deployment, request) = (deployment_id(world.deployments + 1), request_id(world.deployments + 1));
     Input::Submit { deployment, request, spec, by: anna(), no_queue: draw.one_in(10) }
+}
+
+/// What a file says of its own way back: within a window, with data in a range, or at any time.
+fn way_back(draw: &mut Draw, target: usize) -> RollbackSpec {
+    let own = vec![
+        StepSpec { body: StepBody::Restore, ..change("undo-app", "app", RetryClass::Idempotent, None) },
+        change("undo-db", "db", RetryClass::Unsafe, None),
+    ];
+    RollbackSpec {
+        way: if target == 0 { Way::PreviousRevision } else { Way::Steps { steps: own } },
+        until: draw.one_in(4).then(|| Wall(i64::try_from(draw.below(4_000)).unwrap() * 1_000)),
+        data: draw.one_in(8).then(|| DataRange { from: "1".into(), to: "9".into() }),
+        recovery: DataRecovery::NoneNeeded,
+    }
+}
+
+/// Asks to go back to what may have been there.
+fn go_back(world: &mut World, draw: &mut Draw) {
+    let target = draw.below(2);
+    let resource = resource_name(if target == 0 { "site" } else { "app" });
+    let seen = draw.one_in(3).then(|| (resource, [revision("r1")].into()));
+    let to = draw.pick(&["r1", "r2", "r3"]);
+    let (attested, seen) = (draw.one_in(3), seen.into_iter().collect());
+    let _ = match draw.one_in(6) {
+        true => world.go_back_over(target, to, vec![1], attested, seen),
+        false => world.go_back(target, to, attested, seen),
+    };
 }
 
 /// Fills a queue to its bound, and ends all of it again.
@@ -214,7 +257,7 @@ fn flood(world: &mut World, draw: &mut Draw) {
             spec.timeouts = Timeouts::default();
         }
         match world.feed(0, &input) {
-            Ok(_) => world.deployments += 1,
+            Ok(_) => {}
             Err(Refusal::QueueFull { .. }) => break,
             Err(other) => panic!("{other}"),
         }
@@ -223,6 +266,25 @@ fn flood(world: &mut World, draw: &mut Draw) {
         let (deployment, reason) = (deployment_id(number), "flood".to_owned());
         let answer = world.feed(0, &Input::Cancel { deployment, by: anna(), reason, past: None });
         assert_eq!(answer, Ok(Answer::CancelledAtOnce));
+    }
+}
+
+/// Somebody changes a resource by hand, between two attempts; or the next look of every agent fails; or each asks for a permit
+/// once before it has looked, as no honest agent does.
+fn edit(world: &mut World, draw: &mut Draw) {
+    match draw.below(4) {
+        0 => world.agents.iter_mut().for_each(|agent| agent.blind = 1),
+        1 => world.agents.iter_mut().for_each(|agent| agent.hasty = true),
+        _ => edit_target(world, draw),
+    }
+}
+
+fn edit_target(world: &mut World, draw: &mut Draw) {
+    let target = draw.below(2);
+    let between = |current: &Deployment| current.live().is_none() && current.state == DeploymentState::Active;
+    if world.targets[target].state.current.as_ref().is_some_and(between) {
+        let resource = resource_name(if target == 0 { "site" } else { "app" });
+        world.ledger.edit(target, &resource, revision(draw.pick(&["by-hand", "r1", "r2"])));
     }
 }
 
@@ -270,15 +332,17 @@ fn work(world: &mut World, draw: &mut Draw) {
             let end = ending(draw, work.cancelled, outlives);
             agent.end(at, end, ledger, wall);
         }
-        (Phase::Idle, None) => agent.finish(at, wall),
         (Phase::Asked | Phase::Permitted, _) if stops => agent.bury(at, wall),
-        (Phase::Idle, Some(_)) if stops => agent.finish(at, wall),
+        (Phase::Idle, _) if stops => agent.finish(at, wall),
+        (Phase::Idle, _) if agent.is_to_read(at) => agent.reread(at, ledger, wall),
+        (Phase::Idle, None) => agent.finish(at, wall),
         (Phase::Permitted, _) if draw.one_in(10) => agent.bury(at, wall),
         (Phase::Permitted, _) => agent.begin(at, ledger, wall),
         (Phase::Idle, Some(_)) if work.carried[work.at] => agent.works[at].at += 1,
         (Phase::Idle, Some(_)) if !work.mutates() => agent.begin(at, ledger, wall),
         (Phase::Idle | Phase::Asked, Some(step)) => {
             agent.works[at].phase = Phase::Asked;
+            agent.hasty &= agent.works[at].rereads.is_empty();
             net.insert(Letter::Ask { agent: number, incarnation, target, claim, step: step.name });
         }
         (Phase::Asked, None) | (Phase::Over, _) => {}
@@ -363,9 +427,27 @@ fn operate(world: &mut World, draw: &mut Draw) {
         7 if draw.one_in(4) => drop(world.attest_blindly(target, deployment)),
         7 => drop(world.attest(target, deployment, draw.one_in(2))),
         8..13 => {
-            let kind = draw.pick(&holdfast_coordinator_core::open_decisions::KINDS);
+            if draw.one_in(3) {
+                hear_journals(world);
+            }
+            let kinds = if draw.one_in(2) { world.open(target, deployment) } else { KINDS.into() };
+            let rare = [DecisionKind::Rollback, DecisionKind::Readmit];
+            let rare = rare.into_iter().find(|rare| kinds.len() < KINDS.len() && kinds.contains(rare));
+            let kind = rare.filter(|_| !draw.one_in(5)).unwrap_or_else(|| draw.pick(&kinds));
             let stale = u64::from(draw.one_in(6));
-            drop(world.decide(target, deployment, kind, stale));
+            let decided = world.decide(target, deployment, kind, stale);
+            if kind == DecisionKind::Rollback && decided.is_ok() && !draw.one_in(3) {
+                // Somebody thinks better of it, before an agent has taken it.
+                let back = deployment_id(world.deployments);
+                let cancel = Input::Cancel { deployment: back, by: anna(), reason: "stop".into(), past: None };
+                world.feed(target, &cancel).expect("a cancel is recorded");
+            }
+            if kind == DecisionKind::Readmit && decided.is_ok() && draw.one_in(2) {
+                // The offer of it is lost, and the agent with it.
+                world.serving += TTL + MARGIN;
+                let jitter = world.jitter();
+                world.feed(target, &Input::Tick { jitter }).expect("time is never refused");
+            }
         }
         13 => redeclare(world, draw),
         _ => {
@@ -375,6 +457,18 @@ fn operate(world: &mut World, draw: &mut Draw) {
             }
         }
     }
+}
+
+/// Every agent that is there says what its journal holds, and that arrives.
+fn hear_journals(world: &mut World) {
+    for agent in 0..world.agents.len() {
+        if world.agents[agent].up {
+            speak(world, agent);
+        }
+    }
+    let words: Vec<Letter> =
+        world.net.iter().filter(|letter| matches!(letter, Letter::Journal { .. })).cloned().collect();
+    words.iter().for_each(|letter| world.deliver(letter, false));
 }
 
 fn unsettled(deployment: &Deployment) -> bool {
@@ -553,14 +647,16 @@ fn progress(world: &mut World, number: usize) {
         match (work.phase, work.step().cloned()) {
             (Phase::Running, _) if work.cancelled => agent.end(at, End::Stopped { partial: false }, ledger, wall),
             (Phase::Running, _) => agent.end(at, End::Applied, ledger, wall),
-            (Phase::Idle, None) => agent.finish(at, wall),
             (Phase::Asked | Phase::Permitted, _) if stops => agent.bury(at, wall),
-            (Phase::Idle, Some(_)) if stops => agent.finish(at, wall),
+            (Phase::Idle, _) if stops => agent.finish(at, wall),
+            (Phase::Idle, _) if agent.is_to_read(at) => agent.reread(at, ledger, wall),
+            (Phase::Idle, None) => agent.finish(at, wall),
             (Phase::Permitted, _) => agent.begin(at, ledger, wall),
             (Phase::Idle, Some(_)) if work.carried[work.at] => agent.works[at].at += 1,
             (Phase::Idle, Some(_)) if !work.mutates() => agent.begin(at, ledger, wall),
             (Phase::Idle | Phase::Asked, Some(step)) => {
                 agent.works[at].phase = Phase::Asked;
+                agent.hasty &= agent.works[at].rereads.is_empty();
                 net.insert(Letter::Ask { agent: number, incarnation, target, claim, step: step.name });
             }
             (Phase::Asked, None) | (Phase::Over, _) => {}

@@ -100,7 +100,7 @@ fn what_is_told_under_the_old_claim_after_a_readmission_is_evidence_and_ends_not
 }
 
 #[test]
-fn no_readmission_after_a_fence_off_an_end_or_an_attestation() {
+pub fn no_readmission_after_a_fence_off_an_end_or_an_attestation() {
     let (mut scene, id, claim) = lost_site(Policy::Manual);
     journal(&mut scene, claim, Runner::StillRunning);
     scene.world.fence_off(0, id).expect("asked");
@@ -276,4 +276,59 @@ fn the_stricter_of_target_and_deployment_decides() {
         spec.policy = of_deployment;
         assert_eq!(policy::effective(&state, &spec), effective);
     }
+}
+
+#[test]
+fn what_a_decision_rests_on_and_leads_to_is_told_as_it_is() {
+    let mut scene = Scene::on(with_policy(site(Reach::Shared), Policy::WhenProven));
+    scene.submit(vec![switch(RetryClass::Idempotent), verify("healthy")], 3);
+    scene.run();
+    assert_eq!(scene.permit("switch"), Answer::Permitted);
+    scene.lapse();
+    let id = scene.current().id;
+    assert!(scene.list().who_can_act[0].contains("the target's policy by itself"), "{:?}", scene.list().who_can_act);
+    scene.attest(id, AttestedTarget::Partial);
+    let list = scene.list();
+    let readmit = list.why_not(DecisionKind::Readmit).expect("the runner is out").to_owned();
+    assert!(readmit.contains("anna attests") && !readmit.contains("journal"), "{readmit}");
+    let leads_to = |list: &Checklist, kind| {
+        list.decisions.iter().find(|decision| decision.kind == kind).expect("every kind is listed").leads_to.clone()
+    };
+    assert!(leads_to(&list, DecisionKind::AcceptFailed).contains("the revision is unknown then"));
+    scene.attest(id, AttestedTarget::Applied);
+    let list = scene.list();
+    assert_eq!(leads_to(&list, DecisionKind::AcceptFailed), "failed");
+    assert_eq!(
+        leads_to(&list, DecisionKind::AcceptSucceeded),
+        "succeeded, although step healthy after the change was never seen to end well"
+    );
+    scene.decide(DecisionKind::AcceptFailed).expect("attested");
+    let ended = scene.ended(id).ended.clone().expect("it ended");
+    assert_eq!(ended.because, "anna decided on a person's attestation");
+}
+
+#[test]
+fn what_was_applied_and_replaced_since_is_not_told_as_applied() {
+    let (mut scene, id, _) = crate::decisions::uncertain();
+    let raise = scene.inquiry(true);
+    let asked = scene.current().inquiries[0].clone();
+    let reading = holdfast_common::outcome::Reading {
+        resource_identity: "one".into(),
+        state: OperationState::Applied,
+        revision: Some(revision("by-hand")),
+        active: None,
+        highest_fence: None,
+        retained: Vec::new(),
+        detail: "applied and since replaced".into(),
+    };
+    let speaker = Speaker { agent: asked.agent, incarnation: incarnation_id(0) };
+    let (evidence, finding) = (scene.world.draw_evidence(), Finding::Raised { reading });
+    let answer = Input::InquiryAnswered { speaker, inquiry: raise, finding, evidence };
+    scene.world.feed(0, &answer).expect("never refused");
+    let list = scene.list();
+    assert_eq!(list.steps[0].state, OperationState::Partial, "{:?}", list.steps[0]);
+    assert!(list.why_not(DecisionKind::AcceptSucceeded).is_some() && list.why_not(DecisionKind::Retry).is_some());
+    scene.decide(DecisionKind::AcceptFailed).expect("known to be in part");
+    assert_eq!(scene.ended(id).state, DeploymentState::Failed);
+    assert!(matches!(scene.state().resources[&resource_name("site")], ResourceKnowledge::Unknown { .. }));
 }

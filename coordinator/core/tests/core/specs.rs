@@ -1,6 +1,6 @@
 //! The targets and deployments of the worlds, and identities that count.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_common::id::*;
 use holdfast_common::recovery::Policy;
@@ -61,6 +61,12 @@ pub fn shop(reach: Reach) -> TargetSpec {
     target("shop@prod", vec![app, db])
 }
 
+/// An application that can be read and keeps no fences.
+pub fn cart(outlives: bool) -> TargetSpec {
+    let adapter = ResourceAdapter::Command { inspect: Some(vec!["revision".into()]), outlives };
+    target("cart@prod", vec![ResourceSpec { name: resource_name("app"), reach: Reach::Shared, adapter }])
+}
+
 fn target(name: &str, resources: Vec<ResourceSpec>) -> TargetSpec {
     let agents = BTreeMap::from([("role".to_owned(), "web".to_owned())]);
     TargetSpec {
@@ -80,10 +86,16 @@ pub fn deployment(target: &TargetSpec, steps: Vec<StepSpec>, max_attempts: u32) 
         lease_ttl: Millis(TTL),
         steps,
         cancel_grace: Millis(100),
-        retry: RetrySpec { max_attempts, backoff_initial: Millis(50), backoff_max: Millis(400) },
+        retry: RetrySpec {
+            max_attempts,
+            backoff_initial: Millis(50),
+            backoff_max: Millis(400),
+            transient_exit_codes: BTreeSet::new(),
+        },
         timeouts: Timeouts::default(),
         policy: None,
         order: None,
+        rollback: None,
     }
 }
 
@@ -98,6 +110,7 @@ pub fn check(name: &str) -> StepSpec {
         revision: None,
         expected_revision: None,
         timeout: None,
+        data: holdfast_common::rollback::DataEffect::None,
     }
 }
 

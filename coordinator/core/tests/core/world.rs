@@ -9,10 +9,11 @@ use holdfast_common::id::*;
 use holdfast_common::outcome::{OperationState, Reading};
 use holdfast_common::recovery::{DecisionKind, Runner};
 use holdfast_common::report::{DeclineReason, Disposition, PermitDenial, Report};
-use holdfast_common::spec::{PlanDigest, TargetSpec};
+use holdfast_common::spec::{PlanDigest, RetryClass, TargetSpec};
 use holdfast_common::time::{Millis, Serving, Wall};
 use holdfast_coordinator_core::input::*;
 use holdfast_coordinator_core::invariants::{self, Step};
+use holdfast_coordinator_core::rollback::{Retained, candidates};
 use holdfast_coordinator_core::state::*;
 use holdfast_coordinator_core::*;
 use serde::Serialize;
@@ -83,6 +84,7 @@ mod bare {
                 id,
                 number: _,
                 request: _,
+                kind,
                 spec: _,
                 plan: _,
                 submitted_by: _,
@@ -94,6 +96,8 @@ mod bare {
                 deadline,
                 over_deadline,
                 policy_at,
+                // For people: nothing is decided by it.
+                held_because: _,
                 reserved_at,
                 expected,
                 attempts,
@@ -104,7 +108,7 @@ mod bare {
                 ended,
             } = self.0;
             let instants = (not_before, queue_deadline, deadline, over_deadline, policy_at);
-            let place = (id, state, waiting, instants, reserved_at, expected);
+            let place = (id, kind, state, waiting, instants, reserved_at, expected);
             (place, attempts, cancel, evidence, inquiries, decisions, ended).serialize(to)
         }
     }
@@ -226,12 +230,12 @@ impl World {
         let decision = match decide(Some(&self.targets[target].state), now, input) {
             Ok(decision) => decision,
             Err(refusal) => {
-                coverage::refusal(&refusal);
+                self.cover(|| coverage::refusal(&refusal));
                 assert!(!matches!(refusal, Refusal::Broken { .. }), "{refusal} on {input:?}");
                 return Err(refusal);
             }
         };
-        coverage::answer(&decision.answer);
+        self.cover(|| coverage::answer(&decision.answer));
         self.write(target, now, decision.events);
         if let (Answer::Renewed { heard, .. }, Input::Heard { claim, .. } | Input::OfferAnswered { claim, .. }) =
             (&decision.answer, input)
@@ -240,14 +244,19 @@ impl World {
         }
         let state = &self.targets[target].state;
         let wake = next_wakeup(state, now);
-        for effect in due(state, now) {
-            coverage::effect(&effect);
-        }
+        self.cover(|| due(state, now).iter().for_each(coverage::effect));
         assert!(
             state.current.as_ref().is_none_or(|d| d.live().is_none()) || wake.is_some(),
             "a lease that never lapses"
         );
         Ok(decision.answer)
+    }
+
+    /// Notes what a random sequence has reached; the small worlds count states.
+    fn cover(&self, note: impl FnOnce()) {
+        if !self.small {
+            note();
+        }
     }
 
     fn write(&mut self, target: usize, now: Now, events: Vec<Event>) {
@@ -261,11 +270,12 @@ impl World {
             let recorded = recorded.remove(0);
             let step = Step { before: Some(&before), recorded: &recorded, after: &after };
             invariants::check(&step).unwrap_or_else(|violation| panic!("{violation}\n{recorded:#?}"));
-            coverage::step(&step);
+            self.cover(|| coverage::step(&step));
             self.judge(target, &before, &recorded.event, &ended);
             match &recorded.event {
                 Event::EvidenceFiled { .. } | Event::InquiryOpened { .. } => self.evidence += 1,
                 Event::LeaseGranted { .. } => self.attempts += 1,
+                Event::Submitted { .. } => self.deployments += 1,
                 _ => {}
             }
             let held = &mut self.targets[target];
@@ -289,6 +299,9 @@ impl World {
                         last.is_some_and(|last| current.is_of(last, claim.attempt))
                     })
                 };
+                let last = before.current.as_ref().and_then(|current| current.attempts.last()).expect("it had one");
+                let refused = self.ledger.raised(target).is_some_and(|raised| raised > last.fence);
+                assert!(!refused, "I2: readmitted although its resource refuses it");
                 let mut others = self.ledger.open.iter().filter(|open| open.target == target && !same(&open.claim));
                 assert_eq!(others.next().map(|open| open.claim), None, "O1: readmitted over other work");
             }
@@ -323,7 +336,17 @@ impl World {
                     OperationState::Applied => Some(Truth::Whole),
                     OperationState::Applying | OperationState::Unknown => None,
                 };
-                assert!(truth.is_none() || told.is_none() || truth == told, "O5: decided on {told:?}, it is {truth:?}");
+                let of = before.deployment(*deployment).expect("it was here");
+                let step = record.step.as_ref().and_then(|name| of.step(name));
+                let now = step.and_then(|step| self.ledger.revision(target, step.resource.as_ref()?));
+                let replaced = step.is_some_and(|step| step.revision.is_some() && step.revision != now);
+                let in_part = truth == Some(Truth::Whole) && told == Some(Truth::Part) && replaced;
+                let agrees = truth.is_none() || told.is_none() || truth == told || in_part;
+                assert!(agrees, "O5: decided on {told:?}, it is {truth:?}");
+                assert!(record.shown == of.newest_evidence(), "EVIDENCE: decided without the newest evidence");
+                let class = step.map(|step| step.retry);
+                let again = record.kind == DecisionKind::Retry && class == Some(RetryClass::Unsafe);
+                assert!(!again || truth != Some(Truth::Part), "I10: an unsafe step that is there in part is repeated");
                 let goes_on = record.kind == DecisionKind::Readmit;
                 assert!(goes_on || !self.ledger.at_work(*deployment), "I4: decided while it was at work");
             }
@@ -339,6 +362,12 @@ impl World {
                 assert_eq!(last.id, *attempt);
                 let lapses = last.lease.as_ref().map(|lease| lease.heard.0 + lease.ttl.0 + MARGIN);
                 assert!(lapses > Some(self.serving), "I3: permitted after the lease had lapsed");
+                let current = before.current.as_ref().expect("it has an attempt");
+                for carry in carries(current, last).into_iter().filter(|_| self.oracle && !last.ever_permitted()) {
+                    let resource = current.step(&carry.step).and_then(|step| step.resource.clone()).expect("one");
+                    let there = self.ledger.revision(target, &resource);
+                    assert_eq!(there, carry.left, "F14: permitted over what somebody else had changed");
+                }
             }
             _ => {}
         }
@@ -369,6 +398,36 @@ impl World {
             assert!(heard.map(|l| l.heard) >= at_least, "a restart lapses a lease that lived");
             target.state = rebuilt;
         }
+    }
+
+    /// Asks to go back, as the list shows it now.
+    pub fn go_back(&mut self, target: usize, to: &str, attested: bool, retained: Retained) -> Result<Answer, Refusal> {
+        let wanted = revision(to);
+        let places = candidates(&self.targets[target].state, &self.past(target), &retained, self.now().wall);
+        let place = places.iter().find(|place| place.revisions.values().any(|had| had.as_ref() == Some(&wanted)));
+        let shown = place.map(|place| place.undoes.iter().map(|undone| undone.number).collect()).unwrap_or_default();
+        self.go_back_over(target, to, shown, attested, retained)
+    }
+
+    /// Asks to go back over these.
+    pub fn go_back_over(
+        &mut self,
+        target: usize,
+        to: &str,
+        shown: Vec<u64>,
+        attested: bool,
+        retained: Retained,
+    ) -> Result<Answer, Refusal> {
+        let (deployment, request) = (deployment_id(self.deployments + 1), request_id(self.deployments + 1));
+        let (to, past) = (revision(to), self.past(target));
+        let (reason, attested) = ("not healthy".into(), attested.then(|| "tried on a copy".to_owned()));
+        let by = anna();
+        self.feed(target, &Input::Rollback { deployment, request, to, shown, by, reason, attested, past, retained })
+    }
+
+    /// What ended on a target.
+    pub fn past(&self, target: usize) -> Vec<Deployment> {
+        self.targets[target].ended.values().cloned().collect()
     }
 
     /// The target of a deployment.
@@ -426,7 +485,7 @@ impl World {
         };
         let Ok(Answer::Answered(disposition)) = self.feed(target, &input) else { panic!("a report has one answer") };
         if known == Some(Answered::Same) {
-            assert_ne!(disposition, Disposition::Accepted, "a report was accepted twice");
+            assert!(disposition != Disposition::Accepted, "I8: a report was accepted twice");
         }
         if known.is_none() {
             let answered = &mut self.targets[target].answered;
@@ -525,6 +584,17 @@ impl World {
         }
     }
 
+    /// A look or a raise reaches another resource: what is there, and what it does there, tells nothing of the right one.
+    pub fn deliver_astray(&mut self, letter: &Letter) {
+        let Letter::Inquire { agent, target, inquiry, of, .. } = letter else {
+            panic!("only a question can go astray")
+        };
+        self.net.remove(letter);
+        let (identity, state, raised) = ("id-other".to_owned(), OperationState::NotApplied, of.fence);
+        let found = Found { identity, state, revision: None, raised, failed: false };
+        self.net.insert(Letter::Found { agent: *agent, target: *target, inquiry: *inquiry, found });
+    }
+
     fn work(&mut self, agent: usize, incarnation: u64, claim: &Claim) -> Option<&mut Work> {
         let agent = &mut self.agents[agent];
         let at = agent.work(claim).filter(|_| agent.incarnation == incarnation)?;
@@ -570,6 +640,7 @@ impl World {
             revision: found.revision,
             active: None,
             highest_fence: found.raised,
+            retained: Vec::new(),
             detail: String::new(),
         };
         let finding = match (found.failed, found.raised) {
@@ -588,7 +659,8 @@ impl World {
         let attempt = self.targets[target].state.current.as_ref().and_then(|deployment| {
             let attempt = deployment.attempts.iter().find(|attempt| attempt.id == claim.attempt)?;
             let carried = attempt.steps.iter().map(|step| matches!(step.state, StepState::Carried { .. }));
-            Some((deployment.spec.clone(), deployment.plan.clone(), carried.collect::<Vec<_>>()))
+            let (carried, rereads) = (carried.collect::<Vec<_>>(), carries(deployment, attempt));
+            Some((deployment.spec.clone(), deployment.plan.clone(), carried, rereads))
         });
         let (goes_on, wall) = (self.goes_on(target, &claim), self.wall());
         let agent = &mut self.agents[number];
@@ -607,11 +679,12 @@ impl World {
                 declined = Some(DeclineReason::FenceRegression);
             } else if busy {
                 declined = Some(DeclineReason::Busy);
-            } else if let Some((spec, plan, carried)) = attempt {
+            } else if let Some((spec, plan, carried, rereads)) = attempt {
                 agent.highest.insert(target, claim.fence);
                 let (at, phase, cancelled, failed) = (0, Phase::Idle, false, false);
                 let begun_by = claim.attempt;
-                agent.works.push(Work { target, claim, spec, plan, carried, at, phase, cancelled, failed, begun_by });
+                let work = Work { target, claim, spec, plan, carried, rereads, at, phase, cancelled, failed, begun_by };
+                agent.works.push(work);
             } else {
                 return;
             }

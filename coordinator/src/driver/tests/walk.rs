@@ -8,6 +8,7 @@ use holdfast_common::outcome::{AttemptEnd, Exit, FailureClass, OperationState, R
 use holdfast_common::recovery::{Attestation, AttestedRunner, AttestedTarget, Runner};
 use holdfast_common::report::{DeclineReason, Report, ReportSequence};
 use holdfast_coordinator_core::input::Finding;
+use holdfast_coordinator_core::rollback::Retained;
 use holdfast_coordinator_core::state::TargetState;
 use rand::Rng as _;
 
@@ -164,7 +165,7 @@ impl Walk {
                     DecisionKind::Abandon,
                     DecisionKind::Note,
                 ]);
-                Asked::Decide { deployment, by, kind, reason: "because".to_owned(), shown }
+                Asked::Decide { deployment, by, kind, reason: "because".to_owned(), shown, retained: Retained::new() }
             }
         })
     }
@@ -215,6 +216,7 @@ impl Walk {
             revision: None,
             active: None,
             highest_fence,
+            retained: Vec::new(),
             detail: String::new(),
         };
         let finding = match kind {

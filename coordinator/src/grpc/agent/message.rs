@@ -13,7 +13,7 @@ use holdfast_common::time::Millis;
 use holdfast_coordinator_core::Answer;
 use holdfast_coordinator_core::input::Finding;
 use holdfast_proto::convert::{
-    Invalid, WireEnum, claim_from_wire, claim_to_wire, disposition_to_wire, duration_to_wire, parsed,
+    Invalid, WireEnum, claim_from_wire, claim_of_wire, claim_to_wire, disposition_to_wire, duration_to_wire, parsed,
     reading_from_wire, report_from_wire, required,
 };
 use holdfast_proto::v1;
@@ -67,7 +67,6 @@ impl Signs {
 
 /// Takes one message.
 pub(super) async fn take(session: &mut Session, message: v1::ConnectRequest) -> Result<Next, End> {
-    session.shared.directory.heard(&session.speaker.agent, session.id, session.shared.now());
     match required("message", message.message)? {
         Said::Hello(_) => Err(End::new(Code::InvalidMessage, "field `message`: a session has one Hello")),
         Said::Heartbeat(heartbeat) => heartbeat_answer(session, heartbeat).await,
@@ -88,16 +87,16 @@ async fn heartbeat_answer(session: &mut Session, heartbeat: v1::Heartbeat) -> Re
         return Err(Invalid::Range { field: "heartbeat.claims", problem: "too many elements" }.into());
     }
     // Each is read before any is taken: a message with a bad element changes nothing.
-    let claims: Vec<Claim> =
-        heartbeat.claims.into_iter().map(|claim| claim_from_wire(Some(claim))).collect::<Result<_, _>>()?;
+    let claims = heartbeat.claims.into_iter().map(|wire| Ok((claim_of_wire(&wire)?, wire)));
+    let claims: Vec<(Claim, v1::Claim)> = claims.collect::<Result<_, Invalid>>()?;
     let beat = Arc::new(Beat {
         number: heartbeat.number,
         leases: Mutex::new(Vec::with_capacity(claims.len())),
         outgoing: session.outgoing.clone(),
         _room: room(session).await?,
     });
-    for claim in claims {
-        renew(session, claim, &beat).await?;
+    for (claim, wire) in claims {
+        renew(session, claim, wire, &beat).await?;
     }
     Ok(Next::GoOn)
 }
@@ -111,13 +110,10 @@ struct Beat {
 }
 
 impl Beat {
-    fn note(&self, claim: Claim, ttl: Option<Millis>) {
+    /// The claim is told as it came.
+    fn note(&self, claim: v1::Claim, ttl: Option<Millis>) {
         let answer = if ttl.is_some() { v1::LeaseAnswer::Renewed } else { v1::LeaseAnswer::Superseded };
-        let lease = v1::RenewedLease {
-            claim: Some(claim_to_wire(claim)),
-            answer: answer as i32,
-            ttl: ttl.map(duration_to_wire),
-        };
+        let lease = v1::RenewedLease { claim: Some(claim), answer: answer as i32, ttl: ttl.map(duration_to_wire) };
         self.leases.lock().unwrap_or_else(PoisonError::into_inner).push(lease);
     }
 }
@@ -130,9 +126,9 @@ impl Drop for Beat {
 }
 
 /// Each claim by itself. One that is not this agent's gets the answer of one that does not exist.
-async fn renew(session: &mut Session, claim: Claim, beat: &Arc<Beat>) -> Result<(), End> {
+async fn renew(session: &mut Session, claim: Claim, wire: v1::Claim, beat: &Arc<Beat>) -> Result<(), End> {
     let Some(target) = session.shared.driver.target_of(claim.deployment).await else {
-        beat.note(claim, None);
+        beat.note(wire, None);
         return Ok(());
     };
     let (beat, agent) = (beat.clone(), session.speaker.agent.clone());
@@ -141,8 +137,8 @@ async fn renew(session: &mut Session, claim: Claim, beat: &Arc<Beat>) -> Result<
         // A sign of life that can't be written is neither a renewal nor an end.
         Err(driver::Error::NoRoom(_)) => {}
         told => match understood(&agent, told) {
-            Ok(Some(Answer::Renewed { ttl, .. })) => beat.note(claim, Some(ttl)),
-            Ok(Some(_) | None) => beat.note(claim, None),
+            Ok(Some(Answer::Renewed { ttl, .. })) => beat.note(wire, Some(ttl)),
+            Ok(Some(_) | None) => beat.note(wire, None),
             Err(end) => beat.outgoing.bye(end.code, &end.detail),
         },
     };
@@ -290,9 +286,11 @@ fn told(disposition: Disposition) -> Disposition {
 }
 
 fn detail_of(report: &Report) -> &str {
-    use holdfast_common::report::ReportBody;
+    use holdfast_common::report::{ReportBody, Reread};
     match &report.body {
         ReportBody::StepEnded { detail, .. } | ReportBody::CancelActed { detail } => detail,
+        ReportBody::Reread { found: Reread::Read { reading }, .. } => &reading.detail,
+        ReportBody::Reread { found: Reread::Failed { detail }, .. } => detail,
         ReportBody::StepStarted { .. } | ReportBody::AttemptEnded { .. } | ReportBody::CancelReceived => "",
     }
 }
@@ -392,6 +390,7 @@ fn understood(agent: &AgentName, told: Result<Told, driver::Error>) -> Result<Op
             | driver::Error::Store(_)
             | driver::Error::Contradiction(_)
             | driver::Error::NoRoom(_)
+            | driver::Error::Unsound(_)
             | driver::Error::Stopped),
         ) => Err(end_of(&error)),
     }

@@ -131,8 +131,9 @@ impl Connection {
 }
 
 impl Session {
-    /// Gives the driver what was gathered.
+    /// Gives the driver what was gathered. The agent was heard.
     pub(super) fn send(&mut self) -> Result<(), End> {
+        self.shared.directory.heard(&self.speaker.agent, self.id, self.shared.now());
         self.shared.driver.send(&mut self.gathered).map_err(|error| message::end_of(&error))
     }
 

@@ -2,7 +2,7 @@
 
 use holdfast_common::code::Code;
 use holdfast_common::problem::Problem;
-use holdfast_common::spec::StepSpec;
+use holdfast_common::spec::DeploymentSpec;
 use holdfast_proto::v1;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -71,9 +71,9 @@ async fn take(shared: &Shared, request: v1::UploadArchiveRequest) -> Result<v1::
 }
 
 /// Refuses a deployment whose archives are not all here. What is here counts as used, so that it stays.
-pub(super) async fn present(shared: &Shared, steps: &[StepSpec]) -> Result<(), Status> {
+pub(super) async fn present(shared: &Shared, spec: &DeploymentSpec) -> Result<(), Status> {
     let wanted: Vec<(String, Sha256)> =
-        steps.iter().filter_map(|step| Some((step.name.to_string(), uploaded(&step.body)?))).collect();
+        spec.steps_both_ways().filter_map(|step| Some((step.name.to_string(), uploaded(&step.body)?))).collect();
     if wanted.is_empty() {
         return Ok(());
     }

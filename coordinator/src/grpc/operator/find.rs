@@ -181,11 +181,24 @@ pub(super) async fn shown(shared: &Shared, row: DeploymentRow) -> v1::Deployment
     let sequence = state.as_ref().map_or(EventSequence(0), |state| state.sequence);
     let record = live(state.as_deref(), row.record.id).unwrap_or(&row.record);
     let mut whole = view::deployment::whole(&row.target, record, sequence, &|agent| shared.silence(agent));
+    whole.rolled_back_by = rolled_back_by(shared, &row).await;
     let is_next = state.as_ref().and_then(|state| Some(state.current.as_ref()?.id)) == Some(record.id);
     if let (true, Some(why)) = (is_next && record.live().is_none(), no_room(shared, record)) {
         whole.waiting = why;
     }
     whole
+}
+
+/// The rollbacks that go back over it. What can't be read now is left out: the rest is worth showing.
+async fn rolled_back_by(shared: &Shared, row: &DeploymentRow) -> Vec<String> {
+    let (target, id) = (row.target.clone(), row.record.id);
+    match shared.reader.run(move |reader| reader.rollbacks_of(id)).await {
+        Ok(undone) => view::deployment::undone(&target, &undone),
+        Err(error) => {
+            tracing::warn!(%error, deployment = %id, "could not read who goes back over a deployment");
+            Vec::new()
+        }
+    }
 }
 
 /// Why nobody gets it now, where that is the coordinator's own disk. It is on no record: there is no room for one.
@@ -247,6 +260,22 @@ pub(super) fn reason(text: &str) -> Result<String, Status> {
         )),
         reason => Ok(reason.to_owned()),
     }
+}
+
+/// Text that need not be given, and says something where it is.
+pub(super) fn bounded_or_none(field: &'static str, text: &str, max: usize) -> Result<Option<String>, Status> {
+    let text = text.trim();
+    if text.len() > max {
+        let problem = Problem::new(Code::TooLarge, format!("{field} has at most {max} bytes"));
+        return Err(status::of(&problem.so("nothing was changed")));
+    }
+    Ok((!text.is_empty()).then(|| text.to_owned()))
+}
+
+/// A fault of our own: something was recorded, and the driver does not say what.
+pub(super) fn no_deployment_told() -> Status {
+    tracing::error!("a submission was taken and has no deployment");
+    status::plain(Code::Internal, Code::Internal.title())
 }
 
 #[cfg(test)]

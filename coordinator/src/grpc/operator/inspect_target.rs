@@ -5,12 +5,14 @@
 
 use std::time::Duration;
 
+use holdfast_common::adapter::Reverse;
 use holdfast_common::code::Code;
 use holdfast_common::id::{AgentName, DeploymentId, EvidenceId, OperationId, ResourceName};
 use holdfast_common::problem::Problem;
 use holdfast_common::spec::{ResourceSpec, StepEffect, StepSpec};
 use holdfast_coordinator_core::TargetState;
 use holdfast_coordinator_core::input::Finding;
+use holdfast_coordinator_core::rollback::Retained;
 use holdfast_coordinator_core::state::{Evidence, EvidenceBody};
 use holdfast_proto::convert::{reading_to_wire, resource_to_wire, step_to_wire};
 use holdfast_proto::v1;
@@ -67,11 +69,10 @@ fn kept(evidence: &Evidence) -> v1::ResourceReading {
 async fn at_rest(shared: &Shared, state: &TargetState, wait: Duration) -> Result<v1::InspectTargetResponse, Status> {
     let mut readings = Vec::new();
     for resource in &state.spec.resources {
-        let reading = match last_change(shared, state, &resource.name).await? {
-            Some((deployment, step)) => look(shared, state, resource, deployment, &step, wait).await,
-            None => unread(&resource.name, "nothing was ever deployed to it"),
-        };
-        readings.push(reading);
+        readings.push(match look(shared, state, resource, wait).await? {
+            Ok((agent, finding)) => shown(&resource.name, &agent, finding),
+            Err(why) => unread(&resource.name, why),
+        });
     }
     if readings.iter().all(|reading| reading.agent.is_empty()) {
         return Err(status::of(&nobody(state, &readings)));
@@ -96,33 +97,46 @@ async fn last_change(
     }))
 }
 
+/// What resources say that they retain, of those that can take an old revision back. One that can't be asked now is left out.
+pub(super) async fn retained(shared: &Shared, state: &TargetState, wait: Duration) -> Result<Retained, Status> {
+    let mut retained = Retained::new();
+    let takes_back = |resource: &&ResourceSpec| resource.adapter.reverse() == Reverse::RetainedRevision;
+    for resource in state.spec.resources.iter().filter(takes_back) {
+        if let Ok((_, Finding::Read(reading))) = look(shared, state, resource, wait).await? {
+            retained.insert(resource.name.clone(), reading.retained.into_iter().collect());
+        }
+    }
+    Ok(retained)
+}
+
+/// Asks an agent that reaches the resource, or says why nobody answered.
 async fn look(
     shared: &Shared,
     state: &TargetState,
     resource: &ResourceSpec,
-    deployment: DeploymentId,
-    step: &StepSpec,
     wait: Duration,
-) -> v1::ResourceReading {
+) -> Result<Result<(AgentName, Finding), &'static str>, Status> {
+    const NOBODY: &str = "nobody who reaches it is connected";
+    let Some((deployment, step)) = last_change(shared, state, &resource.name).await? else {
+        return Ok(Err("nothing was ever deployed to it"));
+    };
     let reachable = shared.directory.reachable(&state.spec, &resource.name, state.home.as_ref());
-    let Some(agent) = reachable.first() else { return unread(&resource.name, "nobody who reaches it is connected") };
+    let Some(agent) = reachable.first() else { return Ok(Err(NOBODY)) };
     let id = EvidenceId(Uuid::new_v4());
     let inquiry = v1::Inquiry {
         id: id.to_string(),
         target: state.spec.name.to_string(),
         resource: Some(resource_to_wire(resource)),
         operation: OperationId { deployment, step: step.name.clone() }.to_string(),
-        step: Some(step_to_wire(step)),
+        step: Some(step_to_wire(&step)),
         question: Some(v1::inquiry::Question::Inspect(v1::Inspect {})),
     };
-    let Some(answer) = shared.directory.look(agent, id, inquiry) else {
-        return unread(&resource.name, "nobody who reaches it is connected");
-    };
-    match tokio::time::timeout(wait, answer).await {
-        Ok(Ok(finding)) => shown(&resource.name, agent, finding),
-        Ok(Err(_)) => unread(&resource.name, "the agent's session ended before it answered"),
-        Err(_) => unread(&resource.name, "no answer came in time"),
-    }
+    let Some(answer) = shared.directory.look(agent, id, inquiry) else { return Ok(Err(NOBODY)) };
+    Ok(match tokio::time::timeout(wait, answer).await {
+        Ok(Ok(finding)) => Ok((agent.clone(), finding)),
+        Ok(Err(_)) => Err("the agent's session ended before it answered"),
+        Err(_) => Err("no answer came in time"),
+    })
 }
 
 fn shown(resource: &ResourceName, agent: &AgentName, finding: Finding) -> v1::ResourceReading {

@@ -37,7 +37,12 @@ impl<T> Told<T> {
         by: Operator,
         target: TargetName,
     ) -> Self {
-        Self { inner, lapse: Box::pin(lapse(shared.clone(), by, target)), over: false }
+        Self { inner, lapse: Box::pin(lapse(shared.clone(), by, Some(target))), over: false }
+    }
+
+    /// What is told to `by` about no single target, for as long as their token is good.
+    pub(super) fn anywhere(inner: ReceiverStream<Result<T, Status>>, shared: &Shared, by: Operator) -> Self {
+        Self { inner, lapse: Box::pin(lapse(shared.clone(), by, None)), over: false }
     }
 }
 
@@ -59,14 +64,18 @@ impl<T> Stream for Told<T> {
 }
 
 /// Comes with the reason, once there is one.
-async fn lapse(shared: Shared, by: Operator, target: TargetName) -> Status {
+async fn lapse(shared: Shared, by: Operator, target: Option<TargetName>) -> Status {
     let tokens = StoredTokens::new(shared.reader.clone());
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         match guard::standing(tokens.find(by.hash).await, by.hash, shared.now()) {
-            Ok(now) if now.scope.may(Permission::View, &target) => {}
-            Ok(_) => return find::no_such_deployment(target.as_str()),
             Err(status) => return status,
+            Ok(now) => match &target {
+                Some(target) if !now.scope.may(Permission::View, target) => {
+                    return find::no_such_deployment(target.as_str());
+                }
+                Some(_) | None => {}
+            },
         }
     }
 }

@@ -6,6 +6,7 @@
 mod agents;
 mod archives;
 mod attest;
+mod audit;
 mod cancel;
 mod decide;
 mod deployments;
@@ -19,6 +20,7 @@ mod logs;
 mod page;
 mod plan;
 mod reconciliation;
+mod rollback;
 mod submit;
 mod targets;
 mod tokens;
@@ -70,6 +72,7 @@ macro_rules! answered_by {
         impl OperatorService for Operators {
             type WatchEventsStream = lapse::Told<v1::WatchEventsResponse>;
             type ReadLogsStream = lapse::Told<v1::ReadLogsResponse>;
+            type ExportAuditStream = lapse::Told<v1::ExportAuditResponse>;
             type UploadArchiveStream = ReceiverStream<Result<v1::UploadArchiveResponse, Status>>;
 
             $(async fn $method(&self, request: Request<v1::$request>) -> Result<Response<v1::$response>, Status> {
@@ -88,6 +91,13 @@ macro_rules! answered_by {
                 request: Request<v1::ReadLogsRequest>,
             ) -> Result<Response<Self::ReadLogsStream>, Status> {
                 logs::read(self.call(request)?).await.map(Response::new)
+            }
+
+            async fn export_audit(
+                &self,
+                request: Request<v1::ExportAuditRequest>,
+            ) -> Result<Response<Self::ExportAuditStream>, Status> {
+                audit::export(self.call(request)?).await.map(Response::new)
             }
 
             async fn upload_archive(
@@ -123,4 +133,7 @@ answered_by! {
     hold_target: HoldTargetRequest => HoldTargetResponse by hold::place;
     unhold_target: UnholdTargetRequest => UnholdTargetResponse by hold::take_away;
     plan: PlanRequest => PlanResponse by plan::plan;
+    list_rollback_candidates: ListRollbackCandidatesRequest => ListRollbackCandidatesResponse by rollback::candidates;
+    rollback: RollbackRequest => RollbackResponse by rollback::rollback;
+    list_audit: ListAuditRequest => ListAuditResponse by audit::list;
 }

@@ -3,6 +3,7 @@
 use holdfast_common::adapter::{Enforce, Inspect};
 use holdfast_common::code::Code;
 use holdfast_common::problem::Problem;
+use holdfast_common::time::Wall;
 use holdfast_coordinator_core::open_decisions::{OpenDecision, OpenStep};
 use holdfast_coordinator_core::state::Deployment;
 use holdfast_coordinator_core::{TargetState, open_decisions};
@@ -23,11 +24,11 @@ pub(super) async fn get(call: Call<'_, v1::GetReconciliationRequest>) -> Result<
     let Some((state, deployment)) = found else {
         return Err(status::of(&ended(&row.target, &row.record)));
     };
-    Ok(v1::GetReconciliationResponse { reconciliation: Some(shown(state, deployment)) })
+    Ok(v1::GetReconciliationResponse { reconciliation: Some(shown(state, deployment, shared.now())) })
 }
 
-fn shown(state: &TargetState, deployment: &Deployment) -> v1::Reconciliation {
-    let list = open_decisions(state, deployment);
+fn shown(state: &TargetState, deployment: &Deployment, now: Wall) -> v1::Reconciliation {
+    let list = open_decisions(state, deployment, now);
     v1::Reconciliation {
         deployment: Some(view::deployment::summary(&state.spec.name, deployment)),
         runner: list.runner.to_number(),
@@ -71,7 +72,7 @@ fn option(decision: &OpenDecision) -> v1::DecisionOption {
         kind: decision.kind.to_number(),
         allowed: decision.why_not.is_none(),
         why_not,
-        leads_to: decision.leads_to.to_owned(),
+        leads_to: decision.leads_to.clone(),
     }
 }
 

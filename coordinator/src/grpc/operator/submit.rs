@@ -37,16 +37,13 @@ pub(super) async fn submit(call: Call<'_, v1::SubmitRequest>) -> Result<v1::Subm
     refused::without_descriptors(shared)?;
     let spec =
         file.resolve(&inputs, instead.as_ref(), &declared).map_err(|errors| status::bad_file(&errors, "FILE"))?;
-    archives::present(shared, &spec.steps).await?;
+    archives::present(shared, &spec).await?;
     let asked = Asked::Submit { request, digest, spec, by: by.name.clone(), no_queue: asked.no_queue };
     let told = match shared.driver.ask(target.clone(), asked).await {
         Ok(told) => told,
         Err(error) => return Err(refused::by_driver(shared, &by, &Subject::Target(target), error).await),
     };
-    let Some(id) = told.deployment else {
-        tracing::error!(%request, "a submission was taken and has no deployment");
-        return Err(status::plain(Code::Internal, Code::Internal.title()));
-    };
+    let id = told.deployment.ok_or_else(find::no_deployment_told)?;
     let shown = match told.after.as_deref().and_then(|state| find::shown_in(shared, state, id)) {
         Some(shown) => shown,
         None => find::shown_by_id(shared, id).await?,

@@ -63,7 +63,7 @@ pub(super) async fn revoke(call: Call<'_, v1::RevokeTokenRequest>) -> Result<v1:
         );
         return Err(no_such_token(&name));
     }
-    if !shared.driver.revoke_token(row.clone()).await.map_err(|error| refused::about_tokens(&error))? {
+    if !shared.driver.revoke_token(row.clone(), by.name.clone()).await.map_err(|error| refused::about_tokens(&error))? {
         return Err(no_such_token(&name));
     }
     tracing::info!(by = %by.name, token = %name, "a token was taken back");

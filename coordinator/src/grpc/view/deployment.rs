@@ -5,7 +5,8 @@ use holdfast_common::outcome::StepEnd;
 use holdfast_common::spec::{OrderKey, StepSpec};
 use holdfast_common::time::Millis;
 use holdfast_coordinator_core::state::{
-    Attempt, AttemptState, CancelCause, Cancellation, DecisionRecord, Deployment, EventSequence, StepRun, StepState,
+    Attempt, AttemptState, Base, CancelCause, Cancellation, CarryState, DecisionRecord, Deployment, EventSequence,
+    RollbackOf, StepRun, StepState, Undone,
 };
 use holdfast_proto::convert::{WireEnum, duration_to_wire, wall_to_wire};
 use holdfast_proto::v1;
@@ -33,13 +34,14 @@ pub fn summary(target: &TargetName, deployment: &Deployment) -> v1::DeploymentSu
         submitted_at: Some(wall_to_wire(deployment.submitted_at)),
         submitted_by: deployment.submitted_by.to_string(),
         ended_at: deployment.ended.as_ref().map(|ended| wall_to_wire(ended.at)),
+        undoes: deployment.kind.rollback().map(|of| undone(target, &of.undoes)).unwrap_or_default(),
     }
 }
 
 /// How long ago an agent was last heard, for people.
 pub type Silence<'a> = &'a dyn Fn(&AgentName) -> Option<Millis>;
 
-/// Whole. `silence` is told of attempts with a live lease only.
+/// Whole, but for the rollbacks of it, which the store knows. `silence` is told of attempts with a live lease only.
 #[must_use]
 pub fn whole(
     target: &TargetName,
@@ -68,6 +70,31 @@ pub fn whole(
         after_deadline: ended.is_some_and(|ended| ended.after_deadline),
         not_healthy: ended.is_some_and(|ended| ended.not_healthy),
         order: deployment.spec.order.map(OrderKey::number),
+        tries: deployment.tries(),
+        max_tries: deployment.spec.retry.max_attempts,
+        rollback: deployment.kind.rollback().map(|of| rollback(target, of)),
+        rolled_back_by: Vec::new(),
+    }
+}
+
+/// Like `shop@prod#12`, in their order.
+#[must_use]
+pub fn undone(target: &TargetName, undoes: &[Undone]) -> Vec<String> {
+    let label = |undone: &Undone| DeploymentLabel { target: target.clone(), number: undone.number }.to_string();
+    undoes.iter().map(label).collect()
+}
+
+fn rollback(target: &TargetName, of: &RollbackOf) -> v1::RollbackOf {
+    let base = match of.base {
+        Base::AtRest => v1::RollbackBase::AtRest,
+        Base::Known => v1::RollbackBase::Known,
+        Base::Unresolved => v1::RollbackBase::Unresolved,
+    };
+    v1::RollbackOf {
+        undoes: undone(target, &of.undoes),
+        base: base as i32,
+        reason: of.reason.clone(),
+        attested: of.attested.clone().unwrap_or_default(),
     }
 }
 
@@ -124,11 +151,26 @@ fn step(spec: Option<&StepSpec>, run: &StepRun) -> v1::StepRun {
         observed_revision: text(run.observed.as_ref()),
         maybe_partial: maybe_partial(run.state),
         over_deadline: run.over_deadline,
-        carry_reread: matches!(run.state, StepState::Carried { reread: true }),
+        carry: carry(run.state) as i32,
         detail: run.detail.clone(),
         looks_at: text(spec.and_then(|spec| spec.body.check())),
         after_deadline: run.over_deadline && run.state == StepState::Ended(StepEnd::Applied),
         timeout: spec.and_then(StepSpec::stop_after).map(duration_to_wire),
+    }
+}
+
+fn carry(state: StepState) -> v1::CarryState {
+    match state {
+        StepState::Carried { carry } => match carry {
+            CarryState::NotRead => v1::CarryState::NotRead,
+            CarryState::Due => v1::CarryState::Due,
+            CarryState::AsLeft => v1::CarryState::AsLeft,
+            CarryState::Differs => v1::CarryState::Differs,
+            CarryState::Failed => v1::CarryState::Failed,
+        },
+        StepState::Pending | StepState::Permitted | StepState::Started | StepState::Ended(_) => {
+            v1::CarryState::Unspecified
+        }
     }
 }
 

@@ -169,5 +169,6 @@ pub fn denial_words(denial: PermitDenial) -> &'static str {
         PermitDenial::NoSuchMutation => "the deployment has no such mutating step",
         PermitDenial::PlanDiffers => "the plan is not the one on record",
         PermitDenial::PermitOpen => "another permit on this target is open",
+        PermitDenial::CarryUnread => "what it carries over was not found as it was left, or not read again yet",
     }
 }

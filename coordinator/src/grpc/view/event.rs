@@ -9,19 +9,18 @@ use holdfast_proto::v1;
 
 use super::enums::deployment_state;
 use super::{sentence, text};
+use crate::metrics::facts;
 
 /// One event. `after` is where its deployment stands after it.
 #[must_use]
 pub fn event(target: &TargetName, recorded: &Recorded, hash: &str, after: Option<DeploymentState>) -> v1::Event {
-    let body = serde_json::to_value(&recorded.event).expect("plain data serializes");
-    let kind = body.get("event").and_then(|kind| kind.as_str()).unwrap_or_default().to_owned();
     v1::Event {
         sequence: recorded.sequence.0,
         at: Some(wall_to_wire(recorded.at)),
         target: target.to_string(),
         deployment: text(recorded.deployment.as_ref()),
-        kind,
-        body_json: body.to_string(),
+        kind: facts::kind(&recorded.event).to_owned(),
+        body_json: serde_json::to_string(&recorded.event).expect("plain data serializes"),
         sentence: sentence::event(&recorded.event),
         hash: hash.to_owned(),
         state_after: after.map_or(0, |state| deployment_state(state) as i32),
@@ -51,6 +50,7 @@ pub fn state_after(before: Option<DeploymentState>, event: &Event) -> Option<Dep
         | Event::DeadlinePassed { .. }
         | Event::DeploymentDeadlinePassed { .. }
         | Event::PolicyScheduled { .. }
+        | Event::RetryScheduled { .. }
         | Event::Decided { .. }
         | Event::RevisionRecorded { .. }
         | Event::HoldPlaced { .. }

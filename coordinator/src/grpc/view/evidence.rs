@@ -87,7 +87,9 @@ fn parts(body: &EvidenceBody) -> Parts<'_> {
 
 fn step_of(body: &ReportBody) -> Option<&StepName> {
     match body {
-        ReportBody::StepStarted { step } | ReportBody::StepEnded { step, .. } => Some(step),
+        ReportBody::StepStarted { step } | ReportBody::StepEnded { step, .. } | ReportBody::Reread { step, .. } => {
+            Some(step)
+        }
         ReportBody::AttemptEnded { .. } | ReportBody::CancelReceived | ReportBody::CancelActed { .. } => None,
     }
 }

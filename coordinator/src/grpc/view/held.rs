@@ -1,5 +1,6 @@
 //! The refusal that a held target gives, with the facts of whoever holds it.
 
+use holdfast_common::adapter::Inspect;
 use holdfast_common::code::Code;
 use holdfast_common::problem::Problem;
 use holdfast_common::time::Wall;
@@ -39,7 +40,7 @@ pub fn problem(state: &TargetState, waiter: Option<&str>) -> Option<Problem> {
         Some(waiter) => problem.so(format!("{waiter} waits; {}", until(&who, target.as_str(), holder.state))),
         None => problem.so(format!("nothing was recorded; {}", until(&who, target.as_str(), holder.state))),
     };
-    Some(next(problem, &who, holder.state))
+    Some(next(problem, &who, holder.state, can_be_read(state, holder)))
 }
 
 fn code(state: DeploymentState) -> Code {
@@ -88,10 +89,18 @@ fn until(who: &str, target: &str, state: DeploymentState) -> String {
     }
 }
 
-fn next(problem: Problem, who: &str, state: DeploymentState) -> Problem {
+/// Whether the adapter of the step that is open can read its resource.
+fn can_be_read(state: &TargetState, holder: &Deployment) -> bool {
+    let step = open_step(holder).and_then(|(_, run)| holder.step(&run.name));
+    let resource = step.and_then(|step| state.spec.resource(step.resource.as_ref()?));
+    let capability = step.zip(resource).map(|(step, resource)| step.capability(resource));
+    capability.is_some_and(|capability| capability.inspect != Inspect::None)
+}
+
+fn next(problem: Problem, who: &str, state: DeploymentState, can_be_read: bool) -> Problem {
     match state {
-        DeploymentState::Uncertain => problem.next(format!("holdfast reconcile inspect {who}")),
-        DeploymentState::Held => problem.next(format!("holdfast reconcile show {who}")),
+        DeploymentState::Uncertain if can_be_read => problem.next(format!("holdfast reconcile inspect {who}")),
+        DeploymentState::Uncertain | DeploymentState::Held => problem.next(format!("holdfast reconcile show {who}")),
         DeploymentState::Queued
         | DeploymentState::Active
         | DeploymentState::Succeeded

@@ -2,12 +2,13 @@
 
 use holdfast_common::outcome::{AttemptEnd, Exit, FailureClass, OperationState, Reading, StepEnd};
 use holdfast_common::recovery::{AttestedRunner, AttestedTarget, DecisionKind, Runner};
-use holdfast_common::report::{Report, ReportBody};
+use holdfast_common::report::{Report, ReportBody, Reread};
 use holdfast_common::text::{bounded, one_line};
 use holdfast_coordinator_core::Event;
+use holdfast_coordinator_core::rollback::WhyNot;
 use holdfast_coordinator_core::state::{
     Attempt, AttemptState, CancelCause, Deployment, DeploymentState, Evidence, EvidenceBody, HoldEnd, InquiryKind,
-    ResourceKnowledge, StepRun, Waiting,
+    Kind, ResourceKnowledge, StepRun, StepState, Waiting,
 };
 
 use super::enums::{attempt_verb, decline_words, filed_words, state_word};
@@ -36,16 +37,28 @@ pub fn because(deployment: &Deployment) -> String {
         DeploymentState::Active => active(deployment),
         DeploymentState::Uncertain => match open_step(deployment) {
             Some((attempt, step)) => format!(
-                "step {} {} on {} under fence {}, and nothing that was accepted says how it ended",
+                "step {} {} on {} under fence {}, and {}",
                 step.name,
                 begun_words(step),
                 attempt.agent,
-                attempt.fence
+                attempt.fence,
+                match step.state {
+                    StepState::Ended(StepEnd::Unknown) => "its agent was heard and could not tell how it ended",
+                    StepState::Pending
+                    | StepState::Permitted
+                    | StepState::Started
+                    | StepState::Ended(_)
+                    | StepState::Carried { .. } => "nothing that was accepted says how it ended",
+                }
             ),
             None => "contact was lost while a step may have been changing the target".to_owned(),
         },
+        DeploymentState::Held if deployment.attempts.last().is_some_and(|last| last.disturbed().is_some()) => {
+            "no attempt is at work any more, and somebody else has changed what an earlier one had applied".to_owned()
+        }
         DeploymentState::Held => {
-            "no attempt is at work any more, and what is at the target is partial or unknown".to_owned()
+            let why = deployment.held_because.as_deref().map(|because| format!(": {}", quote(because)));
+            format!("no attempt is at work any more, and somebody must decide{}", why.unwrap_or_default())
         }
         DeploymentState::Succeeded | DeploymentState::Failed | DeploymentState::Cancelled => String::new(),
     }
@@ -130,7 +143,13 @@ pub fn waiting(why: &Waiting) -> String {
 pub fn event(event: &Event) -> String {
     match event {
         Event::TargetDeclared { spec, by } => format!("{by} declared {}", spec.name),
-        Event::Submitted { number, by, spec, .. } => format!("{by} submitted {}#{number}", spec.target),
+        Event::Submitted { number, by, spec, kind: Kind::Deploy, .. } => {
+            format!("{by} submitted {}#{number}", spec.target)
+        }
+        Event::Submitted { number, by, spec, kind: Kind::Rollback(of), .. } => {
+            let undone = super::deployment::undone(&spec.target, &of.undoes).join(", ");
+            format!("{by} submitted {}#{number}, which goes back over {undone}", spec.target)
+        }
         Event::Reserved { .. } => "the target is held for this deployment".to_owned(),
         Event::Waits { why, .. } => format!("waits: {}", waiting(why)),
         Event::LeaseGranted { number, agent, fence, ttl, readmits: Some(_), .. } => {
@@ -179,6 +198,15 @@ pub fn event(event: &Event) -> String {
         }
         Event::DeploymentMoved { state, because, .. } => format!("now {}{}", state_word(*state), and(because)),
         Event::PolicyScheduled { .. } => "the policy looks again at another time than it was to".to_owned(),
+        Event::RetryScheduled { number, step, class, delay, used, left, .. } => {
+            let of = step.as_ref().map(|step| format!(" at step {step}")).unwrap_or_default();
+            let max = used + left;
+            format!(
+                "attempt {number} did not end well{of} ({}): try {} of {max} follows in {delay}",
+                class_word(*class),
+                used + 1
+            )
+        }
         Event::Decided { record, .. } => {
             let ground = match (record.attested, record.trusted) {
                 (true, _) => ", on an attestation",
@@ -220,6 +248,12 @@ pub fn reported(report: &Report) -> String {
         },
         ReportBody::CancelReceived => "the agent knows that a stop is asked for".to_owned(),
         ReportBody::CancelActed { detail } => format!("the agent acted on the stop{}", and(detail)),
+        ReportBody::Reread { step, found } => match found {
+            Reread::Read { reading } => format!("what step {step} had left was read again: {}", reading_words(reading)),
+            Reread::Failed { detail } => {
+                format!("what step {step} had left could not be read again this time{}", and(detail))
+            }
+        },
     }
 }
 
@@ -228,16 +262,19 @@ fn end_words(end: StepEnd) -> String {
     match end {
         StepEnd::Applied => "was applied".to_owned(),
         StepEnd::Failed { maybe_partial, class } => {
-            let class = match class {
-                FailureClass::Transient => "transient",
-                FailureClass::Permanent => "permanent",
-                FailureClass::Infrastructure => "infrastructure",
-            };
-            format!("failed ({class}){}", partial(maybe_partial))
+            format!("failed ({}){}", class_word(class), partial(maybe_partial))
         }
         StepEnd::Stopped { maybe_partial } => format!("was stopped{}", partial(maybe_partial)),
         StepEnd::Unknown => "ended in a way that nobody can tell".to_owned(),
         StepEnd::NotStarted => "was never started and now never can be".to_owned(),
+    }
+}
+
+fn class_word(class: FailureClass) -> &'static str {
+    match class {
+        FailureClass::Transient => "transient",
+        FailureClass::Permanent => "permanent",
+        FailureClass::Infrastructure => "infrastructure",
     }
 }
 
@@ -332,5 +369,22 @@ pub fn decision_word(kind: DecisionKind) -> &'static str {
         DecisionKind::Readmit => "readmit",
         DecisionKind::Abandon => "abandon",
         DecisionKind::Note => "note",
+    }
+}
+
+/// Why a target can't go back, in one sentence.
+#[must_use]
+pub fn no_way_back(why: &WhyNot) -> String {
+    match why {
+        WhyNot::WindowOver { until, .. } => format!("{why}: {}", super::instant(*until)),
+        WhyNot::NothingChanged { .. }
+        | WhyNot::IsRollback { .. }
+        | WhyNot::NoWay { .. }
+        | WhyNot::NoCheck { .. }
+        | WhyNot::Destroyed { .. }
+        | WhyNot::NoReverse { .. }
+        | WhyNot::NothingBefore { .. }
+        | WhyNot::NotRetained { .. }
+        | WhyNot::DataOutside { .. } => why.to_string(),
     }
 }

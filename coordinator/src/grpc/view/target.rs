@@ -1,7 +1,7 @@
 //! A target: who holds it, since when, why, and who waits.
 
-use holdfast_common::id::TargetName;
-use holdfast_common::spec::{QueueKind, ResourceSpec};
+use holdfast_common::id::{ResourceName, TargetName};
+use holdfast_common::spec::{QueueKind, ResourceAdapter, ResourceSpec};
 use holdfast_coordinator_core::state::{Deployment, DeploymentState, ResourceKnowledge, RevisionSource, Waiting};
 use holdfast_coordinator_core::{TargetState, open_decisions};
 use holdfast_proto::convert::{resource_to_wire, wall_to_wire};
@@ -88,13 +88,27 @@ fn source_words(target: &TargetName, source: &RevisionSource) -> String {
     }
 }
 
+/// Who can tell an unknown revision. What no adapter can read, a person may attest.
+fn unread(state: &TargetState, resource: &ResourceName, label: &str) -> String {
+    match state.spec.resource(resource).map(|resource| &resource.adapter) {
+        Some(ResourceAdapter::Command { inspect: None, .. }) => format!(
+            "a person who may attest and has looked at {resource}, which nothing can read: holdfast reconcile attest {label} \
+             --runner stopped --target-state applied --observed REV --how TEXT --confirm {}",
+            state.spec.name
+        ),
+        Some(ResourceAdapter::Command { inspect: Some(_), .. } | ResourceAdapter::Release { .. }) | None => {
+            format!("an operator who may inspect: holdfast target inspect {}", state.spec.name)
+        }
+    }
+}
+
 /// Who can move a deployment on, in one sentence; empty where nobody needs to.
 #[must_use]
 pub fn who_can_act(state: &TargetState, deployment: &Deployment) -> String {
     let label = label(&state.spec.name, deployment);
     match deployment.state {
         DeploymentState::Uncertain | DeploymentState::Held => {
-            let who = open_decisions(state, deployment).who_can_act.join("; ");
+            let who = open_decisions::who_can_act(state, deployment).join("; ");
             format!("{who} (holdfast reconcile show {label})")
         }
         DeploymentState::Queued | DeploymentState::Active => match &deployment.waiting {
@@ -102,9 +116,7 @@ pub fn who_can_act(state: &TargetState, deployment: &Deployment) -> String {
                 "whoever runs the agents: start one, or connect it, with the labels and adapters that the target asks for"
                     .to_owned()
             }
-            Some(Waiting::UnreadRevision { .. }) => {
-                format!("an operator who may inspect: holdfast target inspect {}", state.spec.name)
-            }
+            Some(Waiting::UnreadRevision { resource }) => unread(state, resource, &label.to_string()),
             Some(Waiting::Hold { by, .. }) => {
                 format!("{by}, or an operator who may: holdfast target unhold {}", state.spec.name)
             }

@@ -13,8 +13,8 @@ use holdfast_common::spec::{
 use holdfast_common::time::Millis;
 use holdfast_coordinator_core::TargetState;
 use holdfast_coordinator_core::state::{
-    Attempt, AttemptState, CancelCause, Deployment, DeploymentState, EventSequence, HoldUntil, OperatorHold,
-    ResourceKnowledge, RevisionSource, Seen, StepRun, StepState,
+    Attempt, AttemptState, Base, CancelCause, Deployment, DeploymentState, EventSequence, HoldUntil, Kind,
+    OperatorHold, ResourceKnowledge, RevisionSource, RollbackOf, Seen, StepRun, StepState, Undone,
 };
 use uuid::Uuid;
 
@@ -34,6 +34,7 @@ fn spec() -> DeploymentSpec {
         revision: None,
         expected_revision: None,
         timeout: None,
+        data: holdfast_common::rollback::DataEffect::None,
     };
     DeploymentSpec {
         target: TargetName::new("shop@prod").unwrap(),
@@ -41,10 +42,16 @@ fn spec() -> DeploymentSpec {
         lease_ttl: Millis(30_000),
         steps: vec![step],
         cancel_grace: Millis(10_000),
-        retry: RetrySpec { max_attempts: 3, backoff_initial: Millis(1), backoff_max: Millis(2) },
+        retry: RetrySpec {
+            max_attempts: 3,
+            backoff_initial: Millis(1),
+            backoff_max: Millis(2),
+            transient_exit_codes: Default::default(),
+        },
         timeouts: Timeouts::default(),
         policy: None,
         order: None,
+        rollback: None,
     }
 }
 
@@ -91,6 +98,7 @@ fn uncertain() -> TargetState {
         id: DeploymentId(Uuid::from_u128(1)),
         number: 12,
         request: RequestId(Uuid::from_u128(4)),
+        kind: Kind::Deploy,
         plan: PlanDigest::of(&spec(), &target),
         spec: spec(),
         submitted_by: OperatorName::new("anna").unwrap(),
@@ -102,6 +110,7 @@ fn uncertain() -> TargetState {
         deadline: None,
         over_deadline: false,
         policy_at: None,
+        held_because: None,
         reserved_at: Some(wall("2026-11-29T14:19:01Z")),
         expected: BTreeMap::new(),
         attempts: vec![attempt],
@@ -136,7 +145,7 @@ error[HF-2031]: shop@prod is held by shop@prod#12, which is uncertain
   known      step switch was permitted 2026-11-29T14:20:07Z on web-07 under fence 1.2; last accepted word 2026-11-29T14:20:09Z
   not known  whether switch finished; whether web-07 is still working
   so         shop@prod#13 waits; nothing starts on shop@prod until shop@prod#12 is reconciled
-  next       holdfast reconcile inspect shop@prod#12
+  next       holdfast reconcile show shop@prod#12
   more       holdfast explain HF-2031"
     );
     let refused = held::problem(&uncertain(), None).expect("held");
@@ -330,4 +339,20 @@ fn a_recorded_revision_says_from_whose_word() {
         state.resources.insert(site.clone(), known);
         assert_eq!(target::target(&state).resources[0].source, told);
     }
+}
+
+#[test]
+fn a_rollback_says_on_one_line_what_it_undoes() {
+    let mut state = uncertain();
+    let target = state.spec.name.clone();
+    let current = state.current.as_mut().unwrap();
+    assert_eq!(deployment::summary(&target, current).undoes, Vec::<String>::new());
+    let undone = |number| Undone { id: DeploymentId(Uuid::from_u128(number)), number: number as u64 };
+    current.kind = Kind::Rollback(RollbackOf {
+        undoes: vec![undone(11), undone(10)],
+        base: Base::AtRest,
+        reason: "worse".to_owned(),
+        attested: None,
+    });
+    assert_eq!(deployment::summary(&target, current).undoes, ["shop@prod#11", "shop@prod#10"]);
 }

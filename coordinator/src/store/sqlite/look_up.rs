@@ -4,7 +4,7 @@ use holdfast_common::id::{AttemptId, DeploymentId, IncarnationId, RequestId, Tar
 use holdfast_common::report::ReportSequence;
 use holdfast_common::spec::TargetSpec;
 use holdfast_coordinator_core::input::{Answered, PastDeployment};
-use holdfast_coordinator_core::state::{EvidenceSequence, PastAttempt};
+use holdfast_coordinator_core::state::{Deployment, EvidenceSequence, PastAttempt, Undone};
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
 use super::{convert, failed};
@@ -106,6 +106,29 @@ pub(super) fn past_deployment(
         state: convert::parse_deployment_state(&state)?,
         last_evidence: EvidenceSequence(convert::unsigned("an evidence sequence", last_evidence)?),
     }))
+}
+
+pub(super) fn past_deployments(
+    connection: &Connection,
+    target: &TargetName,
+    limit: u32,
+) -> Result<Vec<Deployment>, Error> {
+    let sql = "SELECT record FROM deployments WHERE target = ?1 AND ended_at IS NOT NULL ORDER BY number DESC LIMIT ?2";
+    let rows =
+        all(connection, "list ended deployments", sql, params![target.as_str(), limit], |row| row.get::<_, String>(0))?;
+    rows.iter().map(|record| convert::from_json("a deployment's record", record)).collect()
+}
+
+pub(super) fn rollbacks_of(connection: &Connection, id: DeploymentId) -> Result<Vec<Undone>, Error> {
+    let sql = "SELECT d.id, d.number FROM rollbacks r JOIN deployments d ON d.id = r.rollback
+               WHERE r.undone = ?1 ORDER BY d.number";
+    let rows = all(connection, "list the rollbacks of a deployment", sql, [id.to_string()], |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))
+    })?;
+    let read = |(id, number): (String, i64)| {
+        Ok(Undone { id: convert::parse("a rollback", &id)?, number: convert::unsigned("a rollback's number", number)? })
+    };
+    rows.into_iter().map(read).collect()
 }
 
 pub(super) fn answered(

@@ -15,6 +15,8 @@ struct Migration {
 const ALL: &[Migration] = &[
     Migration { number: 1, name: "first", sql: include_str!("0001_first.sql") },
     Migration { number: 2, name: "grants", sql: include_str!("0002_grants.sql") },
+    Migration { number: 3, name: "rollbacks", sql: include_str!("0003_rollbacks.sql") },
+    Migration { number: 4, name: "acts", sql: include_str!("0004_acts.sql") },
 ];
 
 /// "HLDF": how a Holdfast store is told from other SQLite files.
@@ -32,6 +34,19 @@ pub(super) fn is_ours(connection: &Connection) -> Result<bool, Error> {
 /// Runs what is missing. Refuses a schema that is newer than this program or was made by other files.
 pub(super) fn run(connection: &mut Connection, at: Wall) -> Result<(), Error> {
     apply(connection, ALL, at)
+}
+
+/// Refuses a schema of another version, for whoever may not change it.
+pub(super) fn is_newest(connection: &Connection) -> Result<(), Error> {
+    let doing = failed("read the store's schema");
+    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(doing)?;
+    let newest = ALL.last().map_or(0, |migration| migration.number);
+    if version == newest {
+        return Ok(());
+    }
+    let detail =
+        format!("it is schema {version}, this version reads {newest}: a coordinator's start brings it up to date");
+    Err(Error::Migration { detail })
 }
 
 fn apply(connection: &mut Connection, all: &[Migration], at: Wall) -> Result<(), Error> {

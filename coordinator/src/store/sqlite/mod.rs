@@ -16,6 +16,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
 use super::{Error, Identity, Store};
 use crate::bugs::{self, Bug};
 
+mod acts;
 mod convert;
 mod look_up;
 mod migrate;
@@ -35,6 +36,8 @@ pub use transaction::SqliteTransaction;
 const WAL_PAGES: i64 = 4000;
 /// Bytes of the log that are kept when it begins anew.
 const LOG_KEPT_BYTES: i64 = 16 * 1024 * 1024;
+/// KiB of the store's pages that the writer keeps, taken as they are read.
+const PAGES_KEPT_KIB: i64 = 16 * 1024;
 
 /// Connections for reading that are kept open.
 const READERS: usize = 4;
@@ -92,9 +95,7 @@ impl Store for SqliteStore {
     }
 
     fn begin(&mut self) -> Result<SqliteTransaction<'_>, Error> {
-        let doing = failed("begin a transaction");
-        let tx = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(doing)?;
-        Ok(SqliteTransaction::new(tx))
+        Ok(SqliteTransaction::new(&mut self.connection))
     }
 
     fn reader(&self) -> Reader {
@@ -137,6 +138,8 @@ fn set_up(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "trusted_schema", false)?;
     // The log is copied into the database between commits: seldom, since each time waits for the disk twice.
     connection.pragma_update(None, "wal_autocheckpoint", WAL_PAGES)?;
+    // Negative: in KiB, not in pages.
+    connection.pragma_update(None, "cache_size", -PAGES_KEPT_KIB)?;
     keep_plans(connection)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(())

@@ -26,7 +26,7 @@ pub(super) fn write(connection: &Connection, write: &Write<'_>) -> Result<Append
     let bodies: Vec<Body> = write.events.iter().map(|recorded| Body::new(write.after, recorded, &mut hash)).collect();
     put_target(connection, write, &hash)?;
     let newest = append(connection, write, &bodies)?;
-    for id in touched(write.events) {
+    for id in touched(write) {
         put_deployment(connection, write, id)?;
     }
     for recorded in write.events {
@@ -148,8 +148,18 @@ fn append(connection: &Connection, write: &Write<'_>, bodies: &[Body]) -> Result
     convert::unsigned("the global order", connection.last_insert_rowid()).map(GlobalOrder)
 }
 
-fn touched(events: &[Recorded]) -> BTreeSet<DeploymentId> {
-    events.iter().filter_map(|recorded| recorded.deployment).collect()
+/// Those that the events are about, and those behind them that now wait for another one.
+fn touched(write: &Write<'_>) -> BTreeSet<DeploymentId> {
+    let mut touched: BTreeSet<DeploymentId> = write.events.iter().filter_map(|recorded| recorded.deployment).collect();
+    let moves = |recorded: &Recorded| matches!(recorded.event, Event::Reserved { .. } | Event::DeploymentEnded { .. });
+    if write.events.iter().any(moves) {
+        let moved = |waits: &&Deployment| {
+            let before = write.before.and_then(|state| live(state, waits.id));
+            before.is_some_and(|before| before.waiting != waits.waiting)
+        };
+        touched.extend(write.after.queue.iter().filter(moved).map(|waits| waits.id));
+    }
+    touched
 }
 
 fn live(state: &TargetState, id: DeploymentId) -> Option<&Deployment> {
@@ -277,8 +287,13 @@ fn follow(connection: &Connection, state: &TargetState, recorded: &Recorded) -> 
             InquiryKind::Inspect => {}
         },
         Event::EvidenceFiled { deployment, evidence } => file(connection, state, *deployment, evidence)?,
+        Event::Submitted { deployment, kind, .. } => {
+            for undone in kind.rollback().iter().flat_map(|of| &of.undoes) {
+                let sql = "INSERT INTO rollbacks (undone, rollback) VALUES (?1, ?2)";
+                execute(connection, "chain a rollback", sql, params![undone.id.to_string(), deployment.to_string()])?;
+            }
+        }
         Event::TargetDeclared { .. }
-        | Event::Submitted { .. }
         | Event::Waits { .. }
         | Event::LeaseRenewed { .. }
         | Event::OfferAccepted { .. }
@@ -291,6 +306,7 @@ fn follow(connection: &Connection, state: &TargetState, recorded: &Recorded) -> 
         | Event::DeploymentDeadlinePassed { .. }
         | Event::DeploymentMoved { .. }
         | Event::PolicyScheduled { .. }
+        | Event::RetryScheduled { .. }
         | Event::Decided { .. }
         | Event::RevisionRecorded { .. }
         | Event::HoldPlaced { .. }

@@ -7,16 +7,16 @@ use std::time::Duration;
 use holdfast_common::id::{AgentName, DeploymentId, DeploymentLabel, OperatorName, RequestId, TargetName};
 use holdfast_common::time::Wall;
 use holdfast_coordinator_core::TargetState;
-use holdfast_coordinator_core::state::Evidence;
+use holdfast_coordinator_core::state::{Evidence, Undone};
 use rusqlite::{Connection, OpenFlags, Row, params};
 use tokio::sync::Semaphore;
 
 use super::look_up::{all, one};
 use super::replay::{COLUMNS, EventRow};
-use super::{convert, failed, look_up, replay, verify};
-use crate::store::chain::Break;
-use crate::store::rows::{DeploymentFilter, DeploymentRow, EventFilter, StoredEvent, TargetRow};
-use crate::store::{AgentRow, Digest, Error, GlobalOrder, OrphanRow, RefusalRow, Submission, TokenRow};
+use super::{acts, convert, failed, look_up, migrate, replay, verify};
+use crate::store::rows::{DeploymentFilter, DeploymentRow, EventFilter, RawEvent, StoredEvent, TargetRow};
+use crate::store::{ActRow, AgentRow, Digest, Error, GlobalOrder, OrphanRow, RefusalRow, Submission, TokenRow};
+use crate::verify::{Finding, Report};
 
 /// A few read-only connections. Its calls block on the disk: async callers go through [`Reader::run`].
 #[derive(Clone)]
@@ -34,6 +34,16 @@ struct Pool {
 }
 
 impl Reader {
+    /// Over a store's file as it is, for looking only: nothing is made, moved to a newer schema, or locked.
+    pub fn over(path: &Path) -> Result<Self, Error> {
+        let connection = open(path).map_err(super::open_error(path))?;
+        if !migrate::is_ours(&connection).map_err(|source| super::unreadable(path, source))? {
+            return Err(Error::Foreign { path: path.to_owned() });
+        }
+        migrate::is_newest(&connection)?;
+        Ok(Self::new(path, 1))
+    }
+
     pub(super) fn new(path: &Path, keep: usize) -> Self {
         Self {
             pool: Arc::new(Pool {
@@ -169,6 +179,11 @@ impl Reader {
         self.with(|connection| look_up::submission(connection, request))
     }
 
+    /// The rollbacks that go back over a deployment, in order.
+    pub fn rollbacks_of(&self, id: DeploymentId) -> Result<Vec<Undone>, Error> {
+        self.with(|connection| look_up::rollbacks_of(connection, id))
+    }
+
     /// The target of a deployment.
     pub fn target_of(&self, id: DeploymentId) -> Result<Option<TargetName>, Error> {
         self.with(|connection| look_up::target_of(connection, id))
@@ -266,9 +281,93 @@ impl Reader {
         })
     }
 
-    /// Every hash and every state again, from the first event. Empty means sound.
-    pub fn verify(&self) -> Result<Vec<Break>, Error> {
+    /// Everything again, from the first event, on one snapshot. Nothing found means sound.
+    pub fn verify(&self) -> Result<Vec<Finding>, Error> {
+        self.verified().map(|report| report.findings)
+    }
+
+    /// The same, with what was looked at.
+    pub fn verified(&self) -> Result<Report, Error> {
         self.with(verify::verify)
+    }
+
+    /// Every target that any row names, for [`Reader::verify_target`].
+    pub fn targets_named(&self) -> Result<Vec<String>, Error> {
+        self.with(verify::targets)
+    }
+
+    /// One target again, on one snapshot.
+    pub fn verify_target(&self, target: &str) -> Result<Vec<Finding>, Error> {
+        self.with(|connection| {
+            let tx = connection.unchecked_transaction().map_err(failed("begin to verify"))?;
+            verify::verify_target(&tx, target).map(|(_, found)| found)
+        })
+    }
+
+    /// What is about no single target again.
+    pub fn verify_rest(&self) -> Result<Vec<Finding>, Error> {
+        self.with(|connection| {
+            let tx = connection.unchecked_transaction().map_err(failed("begin to verify"))?;
+            verify::verify_rest(&tx).map(|(_, found)| found)
+        })
+    }
+
+    /// Acts after that one, in order.
+    pub fn acts_after(&self, sequence: u64, limit: u32) -> Result<Vec<ActRow>, Error> {
+        self.with(|connection| acts::after(connection, sequence, limit))
+    }
+
+    /// The latest acts before that instant, the latest first.
+    pub fn latest_acts(&self, before: Wall, limit: u32) -> Result<Vec<ActRow>, Error> {
+        self.with(|connection| acts::latest(connection, before, limit))
+    }
+
+    /// The latest refusals before that instant, the latest first.
+    pub fn latest_refusals(&self, before: Wall, limit: u32) -> Result<Vec<RefusalRow>, Error> {
+        self.with(|connection| {
+            let sql = "SELECT who, what, why, at FROM refusals WHERE at < ?1 ORDER BY at DESC, place DESC LIMIT ?2";
+            all(connection, "list refusals", sql, params![before.0, limit], |row| {
+                Ok(RefusalRow { who: row.get(0)?, what: row.get(1)?, why: row.get(2)?, at: Wall(row.get(3)?) })
+            })
+        })
+    }
+
+    /// Events that somebody is behind, on these targets, before that instant, the latest first.
+    pub fn acts_of_people(&self, among: &[TargetName], before: Wall, limit: u32) -> Result<Vec<StoredEvent>, Error> {
+        self.with(|connection| {
+            let sql = format!(
+                "SELECT {COLUMNS} FROM events
+                 WHERE at < ?1 AND target IN (SELECT value FROM json_each(?2))
+                   AND (json_extract(body, '$.event') IN ('target_declared', 'submitted', 'inquiry_opened',
+                            'cancel_recorded', 'cancel_after_end', 'decided', 'hold_placed', 'hold_ended')
+                        OR json_extract(body, '$.evidence.body.kind') IN ('attested', 'note'))
+                 ORDER BY global_order DESC LIMIT ?3"
+            );
+            let values = params![before.0, names(among), limit];
+            all(connection, "list what people did", &sql, values, EventRow::read)?.iter().map(event).collect()
+        })
+    }
+
+    /// A target's events as their rows have them, between two places, in order.
+    pub fn raw_events(&self, target: &TargetName, after: u64, to: u64, limit: u32) -> Result<Vec<RawEvent>, Error> {
+        self.with(|connection| {
+            let sql = format!(
+                "SELECT {COLUMNS} FROM events WHERE target = ?1 AND sequence > ?2 AND sequence <= ?3
+                 ORDER BY sequence LIMIT ?4"
+            );
+            let place = |place: u64| i64::try_from(place).unwrap_or(i64::MAX);
+            let values = params![target.as_str(), place(after), place(to), limit];
+            all(connection, "list events", &sql, values, EventRow::read)
+        })
+    }
+
+    /// The place of a target's last event.
+    pub fn last_event(&self, target: &TargetName) -> Result<u64, Error> {
+        self.with(|connection| {
+            let sql = "SELECT coalesce(max(sequence), 0) FROM events WHERE target = ?1";
+            let last = one(connection, "read the last event", sql, [target.as_str()], |row| row.get::<_, i64>(0))?;
+            convert::unsigned("a sequence", last.unwrap_or_default())
+        })
     }
 
     fn with<R>(&self, read: impl FnOnce(&Connection) -> Result<R, Error>) -> Result<R, Error> {

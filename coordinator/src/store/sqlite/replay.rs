@@ -12,17 +12,7 @@ use super::look_up::{all, one};
 use crate::store::Error;
 use crate::store::chain::{GENESIS, Link};
 
-/// An event as its row has it.
-pub(super) struct EventRow {
-    pub(super) order: i64,
-    pub(super) target: String,
-    sequence: i64,
-    deployment: Option<String>,
-    at: i64,
-    body: String,
-    before_hash: String,
-    pub(super) hash: String,
-}
+pub(super) use crate::store::rows::RawEvent as EventRow;
 
 /// The columns that [`EventRow::read`] reads.
 pub(super) const COLUMNS: &str = "global_order, target, sequence, deployment, at, body, before_hash, hash";
@@ -52,7 +42,7 @@ impl EventRow {
     }
 
     /// Whether it is what was written, and follows what was there before.
-    pub(super) fn check(&self, before: &str) -> Result<(), Error> {
+    fn check(&self, before: &str) -> Result<(), Error> {
         let sequence = convert::unsigned("an event's sequence", self.sequence)?;
         let (target, deployment) = (self.target.as_str(), self.deployment.as_deref());
         let link = Link { before, target, sequence, at: self.at, deployment, body: &self.body };

@@ -1,5 +1,7 @@
 //! The writer's transaction: look-ups and writes that one commit covers.
 
+use std::cell::OnceCell;
+
 use holdfast_common::claim::Claim;
 use holdfast_common::id::{DeploymentId, IncarnationId, OperatorName, RequestId, TargetName};
 use holdfast_common::report::ReportSequence;
@@ -7,31 +9,43 @@ use holdfast_common::spec::TargetSpec;
 use holdfast_common::time::{Millis, Serving, Wall};
 use holdfast_coordinator_core::TargetState;
 use holdfast_coordinator_core::input::{Answered, PastDeployment};
-use holdfast_coordinator_core::state::{PastAttempt, Run};
-use rusqlite::{OptionalExtension, params};
+use holdfast_coordinator_core::state::{Deployment, PastAttempt, Run};
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
-use super::{convert, failed, look_up, project, replay};
+use super::{acts, convert, failed, look_up, project, replay};
 use crate::store::{
-    AgentRow, Appended, Digest, Error, OrphanRow, RefusalRow, RunStart, Submission, Taken, TokenRow, Transaction, Write,
+    Act, AgentRow, Appended, Digest, Error, OrphanRow, RefusalRow, RunStart, Submission, Taken, TokenRow, Transaction,
+    Write,
 };
 
 /// How many refusals are kept.
 const REFUSALS_KEPT: i64 = 10_000;
 
-/// See [`Transaction`].
+/// See [`Transaction`]. Takes the writer's lock when it is first used: what memory alone answers costs the store nothing.
 pub struct SqliteTransaction<'a> {
-    tx: rusqlite::Transaction<'a>,
+    connection: &'a Connection,
+    begun: OnceCell<rusqlite::Transaction<'a>>,
 }
 
 impl<'a> SqliteTransaction<'a> {
-    pub(super) fn new(tx: rusqlite::Transaction<'a>) -> Self {
-        Self { tx }
+    /// The only one at a time.
+    pub(super) fn new(connection: &'a mut Connection) -> Self {
+        Self { connection, begun: OnceCell::new() }
+    }
+
+    fn tx(&self) -> Result<&Connection, Error> {
+        if let Some(begun) = self.begun.get() {
+            return Ok(begun);
+        }
+        let begun = rusqlite::Transaction::new_unchecked(self.connection, TransactionBehavior::Immediate);
+        let begun = begun.map_err(failed("begin a transaction"))?;
+        Ok(self.begun.get_or_init(|| begun))
     }
 
     /// Does it whole or not at all. An error that is not contained leaves the transaction as it is: it will be dropped.
-    fn whole<R>(&self, work: impl FnOnce(&rusqlite::Connection) -> Result<R, Error>) -> Result<R, Error> {
+    fn whole<R>(&self, work: impl FnOnce(&Connection) -> Result<R, Error>) -> Result<R, Error> {
         self.run("SAVEPOINT one_write")?;
-        let result = work(&self.tx);
+        let result = work(self.tx()?);
         match &result {
             Ok(_) => self.run("RELEASE one_write")?,
             Err(error) if error.is_contained() => {
@@ -45,12 +59,12 @@ impl<'a> SqliteTransaction<'a> {
 
     fn run(&self, sql: &'static str) -> Result<(), Error> {
         let doing = failed("mark a write in a transaction");
-        self.tx.prepare_cached(sql).and_then(|mut statement| statement.execute([])).map_err(doing)?;
+        self.tx()?.prepare_cached(sql).and_then(|mut statement| statement.execute([])).map_err(doing)?;
         Ok(())
     }
 
     fn execute(&self, doing: &'static str, sql: &str, values: impl rusqlite::Params) -> Result<usize, Error> {
-        self.tx.prepare_cached(sql).and_then(|mut statement| statement.execute(values)).map_err(failed(doing))
+        self.tx()?.prepare_cached(sql).and_then(|mut statement| statement.execute(values)).map_err(failed(doing))
     }
 }
 
@@ -58,7 +72,7 @@ impl Transaction for SqliteTransaction<'_> {
     fn start_run(&mut self, at: Wall) -> Result<RunStart, Error> {
         let doing = failed("begin a run");
         let (last, base): (i64, i64) = self
-            .tx
+            .tx()?
             .query_row("SELECT coalesce(max(run), 0), coalesce(max(base_ms + served_ms), 0) FROM runs", [], |row| {
                 Ok((row.get(0)?, row.get(1)?))
             })
@@ -80,7 +94,7 @@ impl Transaction for SqliteTransaction<'_> {
 
     fn run_began(&mut self, run: Run) -> Result<Option<Serving>, Error> {
         let base: Option<i64> = self
-            .tx
+            .tx()?
             .prepare_cached("SELECT base_ms FROM runs WHERE run = ?1")
             .and_then(|mut statement| {
                 statement.query_row([i64::try_from(run.0).unwrap_or(i64::MAX)], |row| row.get(0)).optional()
@@ -90,11 +104,11 @@ impl Transaction for SqliteTransaction<'_> {
     }
 
     fn load(&mut self, target: &TargetName) -> Result<Option<TargetState>, Error> {
-        replay::load(&self.tx, target)
+        replay::load(self.tx()?, target)
     }
 
     fn busy_targets(&mut self) -> Result<Vec<TargetName>, Error> {
-        look_up::busy_targets(&self.tx)
+        look_up::busy_targets(self.tx()?)
     }
 
     fn write(&mut self, write: &Write<'_>) -> Result<Appended, Error> {
@@ -102,19 +116,23 @@ impl Transaction for SqliteTransaction<'_> {
     }
 
     fn submission(&mut self, request: RequestId) -> Result<Option<Submission>, Error> {
-        look_up::submission(&self.tx, request)
+        look_up::submission(self.tx()?, request)
     }
 
     fn target_of(&mut self, deployment: DeploymentId) -> Result<Option<TargetName>, Error> {
-        look_up::target_of(&self.tx, deployment)
+        look_up::target_of(self.tx()?, deployment)
     }
 
     fn past_attempt(&mut self, claim: &Claim) -> Result<Option<PastAttempt>, Error> {
-        look_up::past_attempt(&self.tx, claim.attempt)
+        look_up::past_attempt(self.tx()?, claim.attempt)
     }
 
     fn past_deployment(&mut self, target: &TargetName, id: DeploymentId) -> Result<Option<PastDeployment>, Error> {
-        look_up::past_deployment(&self.tx, target, id)
+        look_up::past_deployment(self.tx()?, target, id)
+    }
+
+    fn past_deployments(&mut self, target: &TargetName, limit: u32) -> Result<Vec<Deployment>, Error> {
+        look_up::past_deployments(self.tx()?, target, limit)
     }
 
     fn answered(
@@ -123,11 +141,11 @@ impl Transaction for SqliteTransaction<'_> {
         sequence: ReportSequence,
         content: Digest,
     ) -> Result<Option<Answered>, Error> {
-        look_up::answered(&self.tx, incarnation, sequence, content)
+        look_up::answered(self.tx()?, incarnation, sequence, content)
     }
 
     fn taken(&mut self, spec: &TargetSpec) -> Result<Option<Taken>, Error> {
-        look_up::taken(&self.tx, spec)
+        look_up::taken(self.tx()?, spec)
     }
 
     fn keep_orphan(&mut self, orphan: &OrphanRow) -> Result<bool, Error> {
@@ -157,7 +175,7 @@ impl Transaction for SqliteTransaction<'_> {
             "INSERT INTO refusals (who, what, why, at) VALUES (?1, ?2, ?3, ?4)",
             params![who, what, why, at.0],
         )?;
-        let newest = self.tx.last_insert_rowid();
+        let newest = self.tx()?.last_insert_rowid();
         self.execute(
             "drop an old refusal",
             "DELETE FROM refusals WHERE place <= ?1",
@@ -198,7 +216,7 @@ impl Transaction for SqliteTransaction<'_> {
     }
 
     fn token(&mut self, name: &OperatorName) -> Result<Option<TokenRow>, Error> {
-        super::reader::token_named(&self.tx, name)
+        super::reader::token_named(self.tx()?, name)
     }
 
     fn remove_token(&mut self, name: &OperatorName) -> Result<bool, Error> {
@@ -206,7 +224,11 @@ impl Transaction for SqliteTransaction<'_> {
         Ok(rows == 1)
     }
 
+    fn keep_act(&mut self, act: &Act) -> Result<(), Error> {
+        self.whole(|connection| acts::keep(connection, act))
+    }
+
     fn commit(self) -> Result<(), Error> {
-        self.tx.commit().map_err(failed("commit"))
+        self.begun.into_inner().map_or(Ok(()), |begun| begun.commit().map_err(failed("commit")))
     }
 }

@@ -1,116 +1,118 @@
-//! The look that trusts nothing: every hash again, every state again from the first event.
+//! Reads what [`crate::verify`] compares: as it stands, whatever it is worth.
 
 use std::collections::BTreeMap;
 
-use holdfast_common::id::TargetName;
-use holdfast_coordinator_core::{TargetState, apply};
-use rusqlite::Connection;
+use rusqlite::{Connection, params};
 
 use super::look_up::{all, one};
 use super::replay::{COLUMNS, EventRow};
-use super::{convert, failed};
+use super::{acts, failed};
 use crate::store::Error;
-use crate::store::chain::{Break, GENESIS};
+use crate::verify::{Cell, Finding, Kind, Report, Row, Rows, TABLES, Table, Walk, as_text, normal};
 
-/// Everything that does not fit, in the order of the targets' names. Empty means sound.
-pub(super) fn verify(connection: &Connection) -> Result<Vec<Break>, Error> {
+/// Everything, on one snapshot.
+pub(super) fn verify(connection: &Connection) -> Result<Report, Error> {
     let tx = connection.unchecked_transaction().map_err(failed("begin to verify"))?;
-    let sql = "SELECT DISTINCT target FROM events UNION SELECT name FROM targets ORDER BY 1";
-    let names = all(&tx, "list targets", sql, [], |row| row.get::<_, String>(0))?;
-    let mut breaks = Vec::new();
-    for name in names {
-        let target: TargetName = convert::parse("a target", &name)?;
-        breaks.extend(verify_target(&tx, &target)?);
+    let mut report = Report::default();
+    for target in targets(&tx)? {
+        let (events, found) = verify_target(&tx, &target)?;
+        report.targets += 1;
+        report.events += events;
+        report.findings.extend(found);
     }
-    Ok(breaks)
+    let (acts, found) = verify_rest(&tx)?;
+    report.acts = acts;
+    report.findings.extend(found);
+    report.sound = report.findings.is_empty();
+    Ok(report)
 }
 
-fn verify_target(connection: &Connection, target: &TargetName) -> Result<Option<Break>, Error> {
+/// Every target that any row names.
+pub(super) fn targets(connection: &Connection) -> Result<Vec<String>, Error> {
+    let sql = "SELECT target FROM events UNION SELECT name FROM targets UNION SELECT target FROM deployments
+               UNION SELECT target FROM attempts UNION SELECT target FROM reservations
+               UNION SELECT target FROM open_permits UNION SELECT target FROM fences
+               UNION SELECT target FROM resources UNION SELECT target FROM snapshots ORDER BY 1";
+    all(connection, "list targets", sql, [], |row| row.get(0))
+}
+
+/// One target, on one snapshot: how many events there are, and what was found.
+pub(super) fn verify_target(connection: &Connection, target: &str) -> Result<(u64, Vec<Finding>), Error> {
+    let (mut walk, mut events) = (Walk::new(target), 0);
     let snapshots = snapshots(connection, target)?;
     let sql = format!("SELECT {COLUMNS} FROM events WHERE target = ?1 ORDER BY sequence");
     let mut statement = connection.prepare_cached(&sql).map_err(failed("read events"))?;
-    let rows = statement.query_map([target.as_str()], EventRow::read).map_err(failed("read events"))?;
-    let (mut state, mut hash, mut next) = (None::<TargetState>, GENESIS.to_owned(), 1_u64);
-    let broken = |sequence, what: String| Some(Break { target: target.clone(), sequence, what });
-    for row in rows {
-        let row = row.map_err(failed("read events"))?;
-        let step = row.check(&hash).and_then(|()| row.recorded()).and_then(|recorded| {
-            if recorded.sequence.0 != next {
-                return Err(Error::damaged("the sequence", format!("{} follows {}", recorded.sequence.0, next - 1)));
-            }
-            apply(state.take(), &recorded).map_err(|error| Error::damaged("its meaning", error))
-        });
-        match step {
-            Ok(after) => state = Some(after),
-            Err(error) => return Ok(broken(next, error.to_string())),
-        }
-        if snapshots.get(&next).is_some_and(|snapshot| Some(snapshot) != state.as_ref()) {
-            return Ok(broken(next, "the snapshot is not what the events lead to".to_owned()));
-        }
-        hash = row.hash;
-        next += 1;
+    let mut rows = statement.query([target]).map_err(failed("read events"))?;
+    while let Some(row) = rows.next().map_err(failed("read events"))? {
+        events += 1;
+        let row = EventRow::read(row).map_err(failed("read events"))?;
+        walk.event(&row, &snapshots);
     }
-    Ok(projections(connection, target, state.as_ref(), &hash)?.and_then(|what| broken(next - 1, what)))
+    for ahead in snapshots.keys().filter(|sequence| **sequence > i64::try_from(events).unwrap_or(i64::MAX)) {
+        let row = format!("snapshots {ahead}");
+        walk.note(Finding::new(Kind::Snapshot, target, "no event led to this row").of_row(row));
+    }
+    let mut stored = BTreeMap::new();
+    for table in TABLES {
+        stored.insert(table.name, read(connection, &mut walk, target, table)?);
+    }
+    Ok((events, walk.end(stored)))
 }
 
-fn snapshots(connection: &Connection, target: &TargetName) -> Result<BTreeMap<u64, TargetState>, Error> {
+fn snapshots(connection: &Connection, target: &str) -> Result<BTreeMap<i64, String>, Error> {
     let sql = "SELECT sequence, state FROM snapshots WHERE target = ?1";
-    let rows = all(connection, "read snapshots", sql, [target.as_str()], |row| {
-        Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
-    })?;
-    rows.into_iter()
-        .map(|(sequence, text)| {
-            Ok((convert::unsigned("a sequence", sequence)?, convert::from_json("a snapshot", &text)?))
-        })
-        .collect()
+    let rows = all(connection, "read snapshots", sql, [target], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.into_iter().collect())
 }
 
-/// What the rows say, against what the events lead to.
-fn projections(
-    connection: &Connection,
-    target: &TargetName,
-    state: Option<&TargetState>,
-    hash: &str,
-) -> Result<Option<String>, Error> {
-    let sql = "SELECT t.sequence, t.last_hash, r.deployment, f.fence FROM targets t
-               LEFT JOIN reservations r ON r.target = t.name LEFT JOIN fences f ON f.target = t.name
-               WHERE t.name = ?1";
-    let row = one(connection, "read a target", sql, [target.as_str()], |row| {
-        Ok((
-            row.get::<_, i64>(0)?,
-            row.get::<_, String>(1)?,
-            row.get::<_, Option<String>>(2)?,
-            row.get::<_, Option<i64>>(3)?,
-        ))
+fn read(connection: &Connection, walk: &mut Walk, target: &str, table: &Table) -> Result<Rows, Error> {
+    let Table { name, of_target, key, columns } = table;
+    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+    let sql = format!("SELECT {key}, {} FROM {name} WHERE {of_target}", names.join(", "));
+    let raw = all(connection, "read rows", &sql, params![target], |row| {
+        let cells = (1..=columns.len()).map(|at| row.get_ref(at).map(as_text)).collect::<Result<Vec<_>, _>>()?;
+        Ok((row.get_ref(0).map(as_text)?.unwrap_or_default(), cells))
     })?;
-    let (Some(state), Some((sequence, last_hash, holder, fence))) = (state, row) else {
-        return Ok(Some("a target without events, or events without a target".to_owned()));
+    let mut rows = Rows::new();
+    for (key, cells) in raw {
+        let mut row = Row::with_capacity(columns.len());
+        for ((column, form), text) in columns.iter().zip(cells) {
+            row.push(normal(*form, text).unwrap_or_else(|why| {
+                let what = format!("it can't be read: {why}");
+                walk.note(Finding::new(Kind::Row, target, what).of_row(format!("{name} {key}, {column}")));
+                Cell::Unreadable
+            }));
+        }
+        rows.insert(key, row);
+    }
+    Ok(rows)
+}
+
+/// What is about no single target: places of all events, and acts.
+pub(super) fn verify_rest(connection: &Connection) -> Result<(u64, Vec<Finding>), Error> {
+    let (acts, mut found) = acts::verify(connection)?;
+    found.extend(gaps(connection)?);
+    Ok((acts, found))
+}
+
+/// Every event ever written had the next place among all. A place that is empty had one.
+fn gaps(connection: &Connection) -> Result<Vec<Finding>, Error> {
+    let sql = "SELECT before + 1, place - 1 FROM (SELECT global_order AS place,
+                   lag(global_order, 1, 0) OVER (ORDER BY global_order) AS before FROM events)
+               WHERE place <> before + 1 LIMIT 20";
+    let mut gaps: Vec<(i64, i64)> =
+        all(connection, "look for gaps", sql, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
+    let sql = "SELECT coalesce((SELECT max(global_order) FROM events), 0),
+                      coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0)";
+    let ends =
+        one(connection, "look for the last place", sql, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
+    gaps.extend(ends.filter(|(last, given)| last < given).map(|(last, given)| (last + 1, given)));
+    let named = |(from, to): (i64, i64)| {
+        let what = match from == to {
+            true => format!("missing: nothing stands at place {from} among all events"),
+            false => format!("missing: nothing stands at places {from} to {to} among all events"),
+        };
+        Finding::new(Kind::Missing, "", what).of_row("events")
     };
-    let expected_fence = state.fence.map(|fence| convert::number("fence", fence.as_u64())).transpose()?;
-    let expected_holder = state.current.as_ref().map(|deployment| deployment.id.to_string());
-    if convert::number("sequence", state.sequence.0)? != sequence || last_hash != hash {
-        return Ok(Some("the last event is not the one that the target's row names".to_owned()));
-    }
-    if holder != expected_holder {
-        return Ok(Some("the reservation is not what the events lead to".to_owned()));
-    }
-    if fence != expected_fence {
-        return Ok(Some("the fence is not what the events lead to".to_owned()));
-    }
-    deployments(connection, target, state)
-}
-
-fn deployments(connection: &Connection, target: &TargetName, state: &TargetState) -> Result<Option<String>, Error> {
-    let sql = "SELECT id, state FROM deployments WHERE target = ?1 AND ended_at IS NULL";
-    let rows = all(connection, "read deployments", sql, [target.as_str()], |row| {
-        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
-    })?;
-    let rows: BTreeMap<String, String> = rows.into_iter().collect();
-    let expected: BTreeMap<String, String> = state
-        .current
-        .iter()
-        .chain(&state.queue)
-        .map(|deployment| (deployment.id.to_string(), convert::deployment_state(deployment.state)))
-        .collect();
-    Ok((rows != expected).then(|| "the deployments are not what the events lead to".to_owned()))
+    Ok(gaps.into_iter().map(named).collect())
 }

@@ -21,7 +21,7 @@ pub(crate) async fn measure(options: &Options, report: &mut Report, before: Opti
     let mut cluster = Plan::new(options.program()).agents(&[]).as_in_production().prepare().await;
     let path = cluster.coordinator().store();
     if let Some(before) = before {
-        std::fs::rename(before.join(decisions::FILE), &path)?;
+        bring(&before, &path)?;
     }
     let deployments = tokio::task::block_in_place(|| fill(&path, options.deployments))?;
     // The first start makes the tokens; it also leaves the store's pages in memory, as a restart finds them.
@@ -38,6 +38,19 @@ pub(crate) async fn measure(options: &Options, report: &mut Report, before: Opti
     report.put(Figure::new("coordinator just started on it", memory, "MiB"));
     let size = std::fs::metadata(&path)?.len() as f64 / 1024.0 / deployments as f64;
     report.put(Figure::new("store, for each deployment", size, "KiB"));
+    Ok(())
+}
+
+/// The store with its log: what was committed last may stand in the log alone.
+fn bring(from: &Folder, to: &std::path::Path) -> std::io::Result<()> {
+    for end in ["", "-wal"] {
+        let from = from.join(&format!("{}{end}", decisions::FILE));
+        let mut to = to.as_os_str().to_owned();
+        to.push(end);
+        if from.exists() {
+            std::fs::rename(from, to)?;
+        }
+    }
     Ok(())
 }
 

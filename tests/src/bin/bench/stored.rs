@@ -76,6 +76,8 @@ impl Sessions for Offers {
         vec![agent()]
     }
 
+    fn stands(&self, _agent: &AgentName) {}
+
     fn send(&self, state: &TargetState, effect: &Effect) {
         if let Effect::Offer { claim, .. } = effect {
             let offer = (state.spec.name.clone(), *claim);
@@ -142,7 +144,7 @@ impl Stored {
         let mut answers: Vec<Answer> = shelves.values().map(|shelf| self.submit(shelf)).collect();
         for round in 1..=rounds {
             for (target, claim) in self.offered()? {
-                let shelf = shelves.get(&target).context("an offer of another target")?;
+                let shelf = shelves.get(&target).with_context(|| format!("an offer of another target: {target}"))?;
                 answers.extend((0..WORDS).map(|index| self.word(shelf, claim, index)));
                 answers.extend((round < rounds).then(|| self.submit(shelf)));
             }

@@ -1,0 +1,215 @@
+//! `holdfast rollback TARGET [--to REV]`
+
+use holdfast_common::code::{Code, ExitCode};
+use holdfast_common::id::RequestId;
+use holdfast_common::problem::Problem;
+use holdfast_common::text::one_line;
+use holdfast_common::time::Millis;
+use holdfast_proto::convert::duration_to_wire;
+use holdfast_proto::v1;
+
+use super::confirm::{self, Given};
+use super::{Context, Outcome, items, watch};
+use crate::failure::Failure;
+use crate::output::Listing;
+use crate::view::{self, word};
+
+/// How long is waited for what resources retain.
+const LOOK: Millis = Millis::from_secs(5);
+
+/// What it takes.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The target
+    pub target: String,
+    /// The revision to go back to; without it the places to go back to are listed, and nothing is changed
+    #[arg(long, value_name = "REV")]
+    pub to: Option<String>,
+    /// Why; kept for ever
+    #[arg(long, value_name = "TEXT", requires = "to")]
+    pub reason: Option<String>,
+    /// How you know that it is compatible, where a window or a range of data says otherwise; kept for ever as your word
+    #[arg(long, value_name = "TEXT", requires = "to")]
+    pub attest: Option<String>,
+    /// The target's name, instead of typing it when asked
+    #[arg(long, value_name = "TARGET", requires = "to")]
+    pub confirm: Option<String>,
+    /// Name of this request: the same id is the same rollback, however often it is sent
+    #[arg(long, value_name = "UUID", requires = "to")]
+    pub request_id: Option<RequestId>,
+    /// Don't watch: done once it is recorded
+    #[arg(long, requires = "to", conflicts_with = "timeout")]
+    pub detach: bool,
+    /// Stop watching after this time, like `5m`; the rollback goes on
+    #[arg(long, value_name = "DURATION", requires = "to")]
+    pub timeout: Option<Millis>,
+}
+
+pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
+    let client = context.client().await?;
+    let found = client.rollback_candidates(&args.target, LOOK).await?;
+    let Some(to) = args.to else {
+        let target = client.target(&args.target).await?;
+        for line in held(&target) {
+            context.printer.talk(&line)?;
+        }
+        return list(&found, context);
+    };
+    let given = Given { name: args.confirm.as_deref(), reason: args.reason.as_deref(), option: "--reason" };
+    let candidate = match possible(&found, &args.target, &to, args.attest.is_some()) {
+        Ok(candidate) => candidate.clone(),
+        // The same request may have been recorded before, and what stands has changed since: the coordinator knows.
+        Err(_) if args.request_id.is_some() => v1::RollbackCandidate::default(),
+        Err(refused) => return Err(refused),
+    };
+    let confirm = confirm::name(given, &args.target, &consequences(&candidate, &args.target, &to), context)?;
+    let request = args.request_id.unwrap_or_else(|| RequestId(uuid::Uuid::now_v7()));
+    let asked = v1::RollbackRequest {
+        request_id: request.to_string(),
+        target: args.target,
+        to,
+        reason: confirm::reason(args.reason, "--reason", "why? ", context)?,
+        attested: args.attest.unwrap_or_default(),
+        confirm,
+        wait: Some(duration_to_wire(LOOK)),
+        undoes: candidate.numbers,
+    };
+    let answer = client.rollback(request, asked, LOOK).await?;
+    let deployment = answer.deployment.ok_or(Failure::incomplete("deployment"))?;
+    let recorded = watch::Recorded { deployment, existed: answer.existed, request };
+    watch::recorded(client, &recorded, args.detach, args.timeout, context).await
+}
+
+/// Said first where another deployment has the target: the places below are for later.
+fn held(target: &v1::Target) -> Vec<String> {
+    let Some(holder) = &target.holder else { return Vec::new() };
+    let (name, label) = (one_line(&target.name), one_line(&holder.label));
+    let next = match v1::DeploymentState::try_from(holder.state) {
+        Ok(v1::DeploymentState::Uncertain | v1::DeploymentState::Held) => {
+            format!("holdfast reconcile decide {label} --as rollback")
+        }
+        Ok(
+            v1::DeploymentState::Queued
+            | v1::DeploymentState::Active
+            | v1::DeploymentState::Succeeded
+            | v1::DeploymentState::Failed
+            | v1::DeploymentState::Cancelled
+            | v1::DeploymentState::Unspecified,
+        )
+        | Err(_) => format!("holdfast watch {label}"),
+    };
+    let state = word::deployment_state(holder.state);
+    vec![format!("{name} is held by {label}, which is {state}: nothing can go back now"), format!("  next  {next}")]
+}
+
+fn list(found: &v1::ListRollbackCandidatesResponse, context: &mut Context) -> Outcome {
+    let whole = crate::output::answer("ListRollbackCandidatesResponse", found);
+    context.printer.listing(&Listing {
+        items: items(&whole, "candidates"),
+        whole,
+        names: found.candidates.iter().flat_map(revisions).collect(),
+        table: view::candidates(&found.candidates),
+        nothing: "nothing that was deployed here stands: there is nothing to go back over",
+    })?;
+    Ok(ExitCode::Done)
+}
+
+/// What a candidate's resources would have again.
+fn revisions(candidate: &v1::RollbackCandidate) -> Vec<String> {
+    let known = candidate.revisions.iter().filter(|had| !had.revision.is_empty());
+    known.map(|had| one_line(&had.revision)).collect()
+}
+
+/// The nearest place with that revision, if the target can go back there. Nobody is asked to type a name for what is refused.
+fn possible<'a>(
+    found: &'a v1::ListRollbackCandidatesResponse,
+    target: &str,
+    to: &str,
+    attested: bool,
+) -> Result<&'a v1::RollbackCandidate, Failure> {
+    let has = |candidate: &&v1::RollbackCandidate| candidate.revisions.iter().any(|had| had.revision == to);
+    let (target, shown) = (one_line(target), one_line(to));
+    let refused = |code, title: String| {
+        Problem::new(code, title)
+            .so("nothing was recorded, and nothing was changed")
+            .next(format!("holdfast rollback {target}, which lists each place and why not"))
+            .with("target", &target)
+    };
+    let Some(candidate) = found.candidates.iter().find(has) else {
+        let title = format!("no deployment that stands on {target} had found {shown}");
+        return Err(refused(Code::NothingToGoBackTo, title).into());
+    };
+    if candidate.compatible || (attested && candidate.may_be_attested) {
+        return Ok(candidate);
+    }
+    let title = format!("{target} can't go back to {shown}: {}", one_line(&candidate.why_not));
+    let problem = refused(Code::CannotGoBack, title);
+    Err(match candidate.may_be_attested {
+        true => problem.next("--attest TEXT, if you know that it is compatible all the same: it is kept as your word"),
+        false => problem,
+    }
+    .into())
+}
+
+fn consequences(candidate: &v1::RollbackCandidate, target: &str, to: &str) -> Vec<String> {
+    if candidate.undoes.is_empty() {
+        return vec![format!("{target} goes back to {to} only if that was recorded under this request id before")];
+    }
+    let mut lines = vec![format!("going back to {to} on {target} undoes {}", candidate.undoes.join(", "))];
+    for had in candidate.revisions.iter().filter(|had| !had.revision.is_empty()) {
+        let asked = if had.asked { "" } else { "; whether it is still retained there could not be asked" };
+        lines.push(format!("{} takes {} again{asked}", had.resource, had.revision));
+    }
+    lines.push("it is a deployment of its own, before all that wait, and ends with a health check".to_owned());
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(compatible: bool, may_be_attested: bool) -> v1::ListRollbackCandidatesResponse {
+        let had = v1::CandidateRevision { resource: "site".to_owned(), revision: "v1".to_owned(), asked: true };
+        let candidate = v1::RollbackCandidate {
+            undoes: vec!["shop@prod#12".to_owned()],
+            revisions: vec![had],
+            compatible,
+            why_not: if compatible { String::new() } else { "the window has passed".to_owned() },
+            may_be_attested,
+            numbers: vec![12],
+        };
+        v1::ListRollbackCandidatesResponse { candidates: vec![candidate] }
+    }
+
+    fn code(result: Result<&v1::RollbackCandidate, Failure>) -> Option<Code> {
+        result.err().and_then(|failure| failure.problem().map(|problem| problem.code))
+    }
+
+    #[test]
+    fn a_target_that_is_held_says_so_first_and_what_comes_next() {
+        let holder = |state: v1::DeploymentState| v1::DeploymentSummary {
+            label: "shop@dev#7".to_owned(),
+            state: state as i32,
+            ..v1::DeploymentSummary::default()
+        };
+        let target = |holder| v1::Target { name: "shop@dev".to_owned(), holder, ..v1::Target::default() };
+        assert_eq!(held(&target(None)), Vec::<String>::new());
+        for (state, word, next) in [
+            (v1::DeploymentState::Uncertain, "uncertain", "holdfast reconcile decide shop@dev#7 --as rollback"),
+            (v1::DeploymentState::Held, "held", "holdfast reconcile decide shop@dev#7 --as rollback"),
+            (v1::DeploymentState::Active, "active", "holdfast watch shop@dev#7"),
+        ] {
+            let first = format!("shop@dev is held by shop@dev#7, which is {word}: nothing can go back now");
+            assert_eq!(held(&target(Some(holder(state)))), [first, format!("  next  {next}")]);
+        }
+    }
+
+    #[test]
+    fn a_place_that_is_not_compatible_is_refused_before_anything_is_typed() {
+        assert_eq!(code(possible(&found(true, false), "shop@prod", "v1", false)), None);
+        assert_eq!(code(possible(&found(false, false), "shop@prod", "v1", true)), Some(Code::CannotGoBack));
+        assert_eq!(code(possible(&found(false, true), "shop@prod", "v1", false)), Some(Code::CannotGoBack));
+        assert_eq!(code(possible(&found(false, true), "shop@prod", "v1", true)), None);
+        assert_eq!(code(possible(&found(true, false), "shop@prod", "v9", false)), Some(Code::NothingToGoBackTo));
+    }
+}

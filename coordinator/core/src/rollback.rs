@@ -1,0 +1,518 @@
+//! Where a target can go back to, and whether that is compatible now.
+//!
+//! ```text
+//! the way back over a deployment is compatible, unless ...            a person may attest otherwise
+//! it is a rollback itself, which left its changes in part             no
+//! its file has no `[rollback]`                                        no
+//! no health check is declared                                         no
+//! it destroyed data, and no recovery of it was tested                 no
+//! a resource that it changed has no reverse transition,               no
+//!   and its file has no steps of its own for it
+//! what a resource had before it is not on record                      no
+//! the resource was asked, and does not retain that revision any more  no
+//! `compatible.until` has passed                                       yes
+//! the version of the data is not on record, or outside the range      yes
+//! ```
+//!
+//! Deployments whose changes stand lie on each other like a stack. To go back below one, the way back over it and over each
+//! above it must be compatible. A rollback that was applied whole took those that it undid off the stack.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use holdfast_common::adapter::Reverse;
+use holdfast_common::id::{ResourceName, Revision, StepName};
+use holdfast_common::rollback::{DataEffect, DataRange, DataRecovery, RollbackSpec, Way};
+use holdfast_common::spec::{DeploymentSpec, RetryClass, StepBody, StepEffect, StepSpec, Timeouts};
+use holdfast_common::time::Wall;
+
+use crate::fate::{self, Fate};
+use crate::state::{Base, Deployment, ResourceKnowledge, TargetState, Undone};
+
+/// The revisions that resources were seen to retain. A resource that could not be asked is not among them.
+pub type Retained = BTreeMap<ResourceName, BTreeSet<Revision>>;
+
+/// One place to go back to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The deployments that would be undone, the newest first. Never empty.
+    pub undoes: Vec<Undone>,
+    /// What each resource that they changed had before them; `None` where that is not on record.
+    pub revisions: BTreeMap<ResourceName, Option<Revision>>,
+    /// Resources among them that are to take a retained revision back, and could not be asked whether they retain it.
+    pub not_asked: Vec<ResourceName>,
+    /// Why it is not compatible now; `None` where it is.
+    pub why_not: Option<WhyNot>,
+}
+
+/// Why a target can't go back over a deployment now.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WhyNot {
+    /// Nothing to undo.
+    #[error("#{number} has changed nothing")]
+    NothingChanged {
+        /// The deployment.
+        number: u64,
+    },
+    /// What a rollback left in part can't be undone by another.
+    #[error("#{number} is a rollback itself, and left its changes in part: deploy a release instead")]
+    IsRollback {
+        /// The rollback.
+        number: u64,
+    },
+    /// Its file says nothing of going back.
+    #[error("the file of #{number} has no [rollback]")]
+    NoWay {
+        /// The deployment.
+        number: u64,
+    },
+    /// Nothing would tell whether what was gone back to is healthy.
+    #[error("no health check is declared for what was there before #{number}")]
+    NoCheck {
+        /// The deployment.
+        number: u64,
+    },
+    /// Data is gone, and nobody has tried to bring it back.
+    #[error("step {step} of #{number} destroyed data, and no recovery of it was tested")]
+    Destroyed {
+        /// The deployment.
+        number: u64,
+        /// The step.
+        step: StepName,
+    },
+    /// The adapter can't go back by itself, and the file has no steps for it.
+    #[error("{resource} has no reverse transition, and the file of #{number} has no steps of its own for it")]
+    NoReverse {
+        /// The deployment.
+        number: u64,
+        /// The resource.
+        resource: ResourceName,
+    },
+    /// Nobody knows what was there before.
+    #[error("what {resource} had before #{number} is not on record")]
+    NothingBefore {
+        /// The deployment.
+        number: u64,
+        /// The resource.
+        resource: ResourceName,
+    },
+    /// What was there before is gone.
+    #[error("{resource} does not retain {revision} any more")]
+    NotRetained {
+        /// The resource.
+        resource: ResourceName,
+        /// The revision.
+        revision: Revision,
+    },
+    /// The window has passed.
+    #[error("the time until which the file of #{number} calls going back compatible has passed")]
+    WindowOver {
+        /// The deployment.
+        number: u64,
+        /// Until when.
+        until: Wall,
+    },
+    /// The version of the data is not within what the release before can live with.
+    #[error("the file of #{number} says that going back is compatible with data {range}, and {}", data(.version.as_ref()))]
+    DataOutside {
+        /// The deployment.
+        number: u64,
+        /// What the release before can live with.
+        range: DataRange,
+        /// The resource with the data and its version, where one is on record.
+        version: Option<(ResourceName, Revision)>,
+    },
+}
+
+impl WhyNot {
+    /// Whether a person may say how they know that it is compatible all the same.
+    #[must_use]
+    pub fn may_be_attested(&self) -> bool {
+        match self {
+            WhyNot::WindowOver { .. } | WhyNot::DataOutside { .. } => true,
+            WhyNot::NothingChanged { .. }
+            | WhyNot::IsRollback { .. }
+            | WhyNot::NoWay { .. }
+            | WhyNot::NoCheck { .. }
+            | WhyNot::Destroyed { .. }
+            | WhyNot::NoReverse { .. }
+            | WhyNot::NothingBefore { .. }
+            | WhyNot::NotRetained { .. } => false,
+        }
+    }
+}
+
+fn data(version: Option<&(ResourceName, Revision)>) -> String {
+    match version {
+        Some((resource, version)) => format!("{resource} is at {version}"),
+        None => "the version of the data is not on record".to_owned(),
+    }
+}
+
+/// The places that the target can go back to, the nearest first. `past` are deployments of the target that ended,
+/// in any order: at least the last ones that were tried.
+#[must_use]
+pub fn candidates(state: &TargetState, past: &[Deployment], retained: &Retained, now: Wall) -> Vec<Candidate> {
+    let layers = standing(past);
+    let candidate = |depth| {
+        let over: &[Layer<'_>] = &layers[..depth];
+        let revisions = before(over);
+        let restored = |resource: &ResourceName| over.iter().any(|layer| is_restored(layer, resource));
+        let asked = |resource: &&ResourceName| restored(resource) && !retained.contains_key(*resource);
+        Candidate {
+            undoes: over.iter().map(Layer::undone).collect(),
+            not_asked: revisions.keys().filter(asked).cloned().collect(),
+            why_not: compatible(state, over, &revisions, retained, now).err(),
+            revisions,
+        }
+    };
+    (1..=layers.len()).map(candidate).collect()
+}
+
+/// A way back that was found compatible.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WayBack {
+    pub(crate) undoes: Vec<Undone>,
+    pub(crate) spec: DeploymentSpec,
+}
+
+/// The way back to that revision: the nearest place where a resource had it.
+pub(crate) fn to(
+    state: &TargetState,
+    past: &[Deployment],
+    revision: &Revision,
+    retained: &Retained,
+    now: Wall,
+    attested: bool,
+) -> Option<Result<WayBack, WhyNot>> {
+    let layers = standing(past);
+    let has = |over: &&[Layer<'_>]| before(over).values().any(|had| had.as_ref() == Some(revision));
+    let depth = (1..=layers.len()).find(|depth| has(&&layers[..*depth]))?;
+    let (over, beneath) = layers.split_at(depth);
+    Some(way_back(state, over, beneath.first().map(|layer| layer.deployment), retained, now, attested))
+}
+
+/// The way back over the deployment that was just decided to be undone.
+pub(crate) fn over(
+    state: &TargetState,
+    undone: &Deployment,
+    past: &[Deployment],
+    retained: &Retained,
+    now: Wall,
+) -> Result<WayBack, WhyNot> {
+    let layer = Layer { deployment: undone, changed: changed(undone) };
+    let beneath = standing(past).first().map(|layer| layer.deployment);
+    way_back(state, &[layer], beneath, retained, now, false)
+}
+
+/// Why a deployment that is uncertain or held can't be gone back over. `fate` tells what is known of each step now.
+pub(crate) fn why_not(
+    state: &TargetState,
+    deployment: &Deployment,
+    fate: impl Fn(&StepSpec) -> Fate,
+    now: Wall,
+) -> Result<(), WhyNot> {
+    let layer = Layer { deployment, changed: changed_by(deployment, fate) };
+    let over = [layer];
+    compatible(state, &over, &before(&over), &Retained::new(), now)
+}
+
+/// What a rollback is put on top of, when it is handed the reservation.
+pub(crate) fn base(state: &TargetState, spec: &DeploymentSpec) -> Base {
+    let mut changed = spec.steps.iter().filter_map(|step| step.resource.as_ref());
+    let unknown = |name| matches!(state.resources.get(name), Some(ResourceKnowledge::Unknown { .. }));
+    if changed.any(unknown) { Base::Unresolved } else { Base::Known }
+}
+
+/// Whether a deployment stands on something that nobody knows, and none of its own changes is applied: no end of it frees the
+/// target by itself.
+pub(crate) fn rests_on_unresolved(deployment: &Deployment) -> bool {
+    let unresolved = deployment.kind.rollback().is_some_and(|of| of.base == Base::Unresolved);
+    unresolved && !fate::mutating(deployment).any(|step| matches!(fate::of(deployment, step), Fate::Applied(_)))
+}
+
+/// One deployment whose changes stand.
+struct Layer<'a> {
+    deployment: &'a Deployment,
+    changed: BTreeSet<ResourceName>,
+}
+
+impl Layer<'_> {
+    fn undone(&self) -> Undone {
+        Undone { id: self.deployment.id, number: self.deployment.number }
+    }
+
+    fn number(&self) -> u64 {
+        self.deployment.number
+    }
+
+    fn way(&self) -> Option<&RollbackSpec> {
+        self.deployment.spec.rollback.as_ref()
+    }
+}
+
+/// Those whose changes stand, the newest first. What came after what, their fences say.
+fn standing(past: &[Deployment]) -> Vec<Layer<'_>> {
+    let mut undone = BTreeSet::new();
+    let mut layers = Vec::new();
+    let mut tried: Vec<&Deployment> = past.iter().filter(|deployment| !deployment.attempts.is_empty()).collect();
+    tried.sort_by_key(|deployment| std::cmp::Reverse(deployment.attempts.last().map(|last| last.fence)));
+    for deployment in tried {
+        if let Some(of) = deployment.kind.rollback().filter(|_| fate::is_whole(deployment)) {
+            undone.extend(of.undoes.iter().map(|undone| undone.id));
+            continue;
+        }
+        let layer = Layer { deployment, changed: changed(deployment) };
+        if !layer.changed.is_empty() && !undone.contains(&deployment.id) {
+            layers.push(layer);
+        }
+    }
+    layers
+}
+
+fn changed(deployment: &Deployment) -> BTreeSet<ResourceName> {
+    changed_by(deployment, |step| fate::of(deployment, step))
+}
+
+fn changed_by(deployment: &Deployment, fate: impl Fn(&StepSpec) -> Fate) -> BTreeSet<ResourceName> {
+    let may_be_there = |step: &&StepSpec| match fate(step) {
+        Fate::Applied(_) | Fate::Partial | Fate::Unknown => true,
+        Fate::Untouched | Fate::NotApplied => false,
+    };
+    fate::mutating(deployment).filter(may_be_there).filter_map(|step| step.resource.clone()).collect()
+}
+
+/// What each resource that they changed would have: what the steps of the oldest of them that changed it say that they bring,
+/// else what it had before.
+fn before(over: &[Layer<'_>]) -> BTreeMap<ResourceName, Option<Revision>> {
+    let mut had = BTreeMap::new();
+    for layer in over {
+        for resource in &layer.changed {
+            let before = layer.deployment.expected.get(resource).cloned().flatten();
+            had.insert(resource.clone(), brought(layer, resource).or(before));
+        }
+    }
+    had
+}
+
+/// The revision that steps of its own bring, where the last of them on that resource names one.
+fn brought(layer: &Layer<'_>, resource: &ResourceName) -> Option<Revision> {
+    let own = layer.way().and_then(own_steps)?;
+    own.iter().rfind(|step| step.resource.as_ref() == Some(resource))?.revision.clone()
+}
+
+fn compatible(
+    state: &TargetState,
+    over: &[Layer<'_>],
+    revisions: &BTreeMap<ResourceName, Option<Revision>>,
+    retained: &Retained,
+    now: Wall,
+) -> Result<(), WhyNot> {
+    // What nobody can attest away is told first.
+    over.iter().try_for_each(|layer| possible(state, layer))?;
+    for layer in over {
+        let mut restored = layer.changed.iter().filter(|resource| is_restored(layer, resource));
+        restored.try_for_each(|resource| is_there(over, resource, revisions, retained))?;
+    }
+    over.iter().try_for_each(|layer| in_window(state, layer, now))
+}
+
+fn possible(state: &TargetState, layer: &Layer<'_>) -> Result<(), WhyNot> {
+    let number = layer.number();
+    let spec = &layer.deployment.spec;
+    if layer.changed.is_empty() {
+        return Err(WhyNot::NothingChanged { number });
+    }
+    if layer.deployment.kind.rollback().is_some() {
+        return Err(WhyNot::IsRollback { number });
+    }
+    let way = layer.way().ok_or(WhyNot::NoWay { number })?;
+    if !spec.steps.iter().any(is_check) {
+        return Err(WhyNot::NoCheck { number });
+    }
+    let is_tested = matches!(way.recovery, DataRecovery::Restore { .. });
+    let destructive = spec.steps.iter().find(|step| step.data == DataEffect::Destructive);
+    if let Some(step) = destructive.filter(|_| !is_tested) {
+        return Err(WhyNot::Destroyed { number, step: step.name.clone() });
+    }
+    let own = own_steps(way);
+    let covered = |resource: &ResourceName| match own {
+        Some(steps) => steps.iter().any(|step| step.resource.as_ref() == Some(resource)),
+        None => has_reverse(state, resource),
+    };
+    match layer.changed.iter().find(|resource| !covered(resource)) {
+        Some(resource) => Err(WhyNot::NoReverse { number, resource: resource.clone() }),
+        None => Ok(()),
+    }
+}
+
+fn own_steps(way: &RollbackSpec) -> Option<&[StepSpec]> {
+    match &way.way {
+        Way::Steps { steps } => Some(steps),
+        Way::PreviousRevision => None,
+    }
+}
+
+/// Whether the resource takes its old revision back, by the adapter or by a step of its own that does so.
+fn is_restored(layer: &Layer<'_>, resource: &ResourceName) -> bool {
+    let restores = |step: &StepSpec| step.body == StepBody::Restore && step.resource.as_ref() == Some(resource);
+    layer.way().and_then(own_steps).is_none_or(|own| own.iter().any(restores))
+}
+
+fn has_reverse(state: &TargetState, resource: &ResourceName) -> bool {
+    state.spec.resource(resource).is_some_and(|resource| match resource.adapter.reverse() {
+        Reverse::RetainedRevision => true,
+        Reverse::None => false,
+    })
+}
+
+fn is_there(
+    over: &[Layer<'_>],
+    resource: &ResourceName,
+    revisions: &BTreeMap<ResourceName, Option<Revision>>,
+    retained: &Retained,
+) -> Result<(), WhyNot> {
+    let Some(revision) = revisions.get(resource).and_then(Option::as_ref) else {
+        let oldest = over.iter().rfind(|layer| layer.changed.contains(resource));
+        let number = oldest.map_or(0, Layer::number);
+        return Err(WhyNot::NothingBefore { number, resource: resource.clone() });
+    };
+    match retained.get(resource) {
+        Some(there) if !there.contains(revision) => {
+            Err(WhyNot::NotRetained { resource: resource.clone(), revision: revision.clone() })
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn in_window(state: &TargetState, layer: &Layer<'_>, now: Wall) -> Result<(), WhyNot> {
+    let Some(way) = layer.way() else { return Ok(()) };
+    let number = layer.number();
+    if let Some(until) = way.until.filter(|until| *until <= now) {
+        return Err(WhyNot::WindowOver { number, until });
+    }
+    let Some(range) = &way.data else { return Ok(()) };
+    let version = data_version(state, layer);
+    if version.as_ref().is_some_and(|(_, version)| range.contains(version.as_str())) {
+        return Ok(());
+    }
+    Err(WhyNot::DataOutside { number, range: range.clone(), version })
+}
+
+/// The recorded revision of the one resource whose data it changed.
+fn data_version(state: &TargetState, layer: &Layer<'_>) -> Option<(ResourceName, Revision)> {
+    let steps = layer.deployment.spec.steps.iter().filter(|step| !step.data.is_none());
+    let resources: BTreeSet<&ResourceName> = steps.filter_map(|step| step.resource.as_ref()).collect();
+    let resource = resources.first().filter(|_| resources.len() == 1)?;
+    match state.resources.get(*resource)? {
+        ResourceKnowledge::Revision { revision, .. } => Some(((*resource).clone(), revision.clone()?)),
+        ResourceKnowledge::Never | ResourceKnowledge::Unknown { .. } => None,
+    }
+}
+
+fn way_back(
+    state: &TargetState,
+    over: &[Layer<'_>],
+    beneath: Option<&Deployment>,
+    retained: &Retained,
+    now: Wall,
+    attested: bool,
+) -> Result<WayBack, WhyNot> {
+    let revisions = before(over);
+    match compatible(state, over, &revisions, retained, now) {
+        Err(why) if !(attested && why.may_be_attested()) => return Err(why),
+        Err(_) | Ok(()) => {}
+    }
+    let (newest, oldest) = (&over[0], &over[over.len() - 1]);
+    let mut steps = Steps::default();
+    for (at, layer) in over.iter().enumerate() {
+        match layer.way().map(|way| &way.way) {
+            Some(Way::Steps { steps: own }) => own.iter().for_each(|step| steps.own(layer, step, &revisions)),
+            Some(Way::PreviousRevision) | None => {
+                let deeper = |resource: &&ResourceName| over[at + 1..].iter().any(|it| it.changed.contains(*resource));
+                let restored = layer.changed.iter().filter(|resource| !deeper(resource));
+                restored.for_each(|resource| steps.restore(resource, &revisions));
+            }
+        }
+    }
+    steps.switch_once();
+    let has_checks = |deployment: &&Deployment| deployment.spec.steps.iter().any(is_check);
+    let checked = beneath.filter(has_checks).unwrap_or(oldest.deployment);
+    let checks = checked.spec.steps.iter().filter(|step| is_check(step));
+    checks.for_each(|check| steps.push(check.clone(), checked.number));
+    let last = &newest.deployment.spec;
+    let spec = DeploymentSpec {
+        target: last.target.clone(),
+        inputs: BTreeMap::new(),
+        lease_ttl: last.lease_ttl,
+        steps: steps.all,
+        cancel_grace: last.cancel_grace,
+        retry: last.retry.clone(),
+        policy: last.policy,
+        order: None,
+        timeouts: Timeouts { queue: None, ..last.timeouts },
+        rollback: None,
+    };
+    Ok(WayBack { undoes: over.iter().map(Layer::undone).collect(), spec })
+}
+
+fn is_check(step: &StepSpec) -> bool {
+    step.body.check().is_some()
+}
+
+/// The steps of a rollback in the making. Names stay as their files gave them, as far as they are unique.
+#[derive(Default)]
+struct Steps {
+    all: Vec<StepSpec>,
+}
+
+impl Steps {
+    fn restore(&mut self, resource: &ResourceName, revisions: &BTreeMap<ResourceName, Option<Revision>>) {
+        let step = StepSpec {
+            name: name(format!("restore-{resource}"), self.all.len()),
+            effect: StepEffect::Mutates,
+            resource: Some(resource.clone()),
+            retry: RetryClass::Idempotent,
+            body: StepBody::Restore,
+            revision: revisions.get(resource).cloned().flatten(),
+            expected_revision: None,
+            timeout: None,
+            data: DataEffect::None,
+        };
+        self.push(step, 0);
+    }
+
+    fn own(&mut self, layer: &Layer<'_>, step: &StepSpec, revisions: &BTreeMap<ResourceName, Option<Revision>>) {
+        let mut step = step.clone();
+        if step.body == StepBody::Restore {
+            step.revision = step.resource.as_ref().and_then(|resource| revisions.get(resource).cloned().flatten());
+        }
+        self.push(step, layer.number());
+    }
+
+    /// Of several switches of one release only the last is left: a folder is switched once under a fence.
+    fn switch_once(&mut self) {
+        let switches = |step: &StepSpec| matches!(step.body, StepBody::Release { .. } | StepBody::Restore);
+        let mut later = BTreeSet::new();
+        let mut kept: Vec<StepSpec> = Vec::new();
+        for step in self.all.drain(..).rev() {
+            if !switches(&step) || later.insert(step.resource.clone()) {
+                kept.push(step);
+            }
+        }
+        kept.reverse();
+        self.all = kept;
+    }
+
+    fn push(&mut self, mut step: StepSpec, number: u64) {
+        if self.all.iter().any(|other| other.name == step.name) {
+            step.name = name(format!("{}-{number}", step.name), self.all.len());
+        }
+        self.all.push(step);
+    }
+}
+
+/// That name, or where it is too long or taken one by its place.
+fn name(wanted: String, place: usize) -> StepName {
+    StepName::new(wanted)
+        .unwrap_or_else(|_| StepName::new(format!("undo-{place}")).expect("plain letters and a number"))
+}
