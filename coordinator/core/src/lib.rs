@@ -28,11 +28,8 @@ pub mod event;
 mod explain;
 mod fate;
 mod handlers;
-<<<<<<< HEAD
 pub mod identity;
-=======
 pub mod history;
->>>>>>> main
 pub mod input;
 pub mod invariants;
 mod lease;
