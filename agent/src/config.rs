@@ -28,6 +28,9 @@ pub struct Config {
     /// How archives are fetched.
     #[serde(default)]
     pub fetch: Fetch,
+    /// By what this machine is known again.
+    #[serde(default)]
+    pub machine: Machine,
     /// The disk that `state_dir` is on.
     #[serde(default)]
     pub disk: Disk,
@@ -37,6 +40,14 @@ pub struct Config {
     /// Health and metrics.
     #[serde(default)]
     pub ops: ops::Settings,
+}
+
+/// By what this machine is known again.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Machine {
+    /// A file whose first line stands for the machine, instead of `/etc/machine-id` and what the firmware says.
+    pub id_file: Option<PathBuf>,
 }
 
 /// The disk that `state_dir` is on.

@@ -6,6 +6,7 @@
 //! | disk | ready | there is no room for new work: see [`crate::room`] |
 //! | descriptors | ready | there are too few for new work |
 //! | journal | ready | the journal's file is gone, another one, or can't be written |
+//! | identity | ready | the coordinator refuses this agent: as a copy, or as one that was removed |
 //! | serving | ready | it starts, or is to stop |
 //!
 //! Contact with the coordinator is no part: an agent without it carries on with what it holds. It is a note.
@@ -40,6 +41,8 @@ pub(crate) fn register(
     let turns = pulse.clone();
     health.ready("work loop", move || turns.state(ready, ALWAYS));
     health.ready("journal", ops::kept(&Places::below(&config.state_dir).journal())?);
+    let told = Arc::clone(metrics);
+    health.ready("identity", move || told.refusal().map_or(State::Ok, State::Not));
     let stop = stop.clone();
     health.ready("serving", move || State::of(!stop.is_cancelled(), || "it is to stop".to_owned()));
     let metrics = Arc::clone(metrics);

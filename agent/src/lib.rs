@@ -16,6 +16,7 @@
 //! | [`archive`] | release archives, read with distrust |
 //! | [`logs`] | sends what steps print |
 //! | [`health`], [`metrics`] | what it tells of itself |
+//! | [`machine`] | by what its machine is known again |
 //! | [`places`] | where everything lies below the state folder |
 //! | [`internal`] | the hidden subcommands |
 //! | [`boottime`] | the clock that leases are counted on |
@@ -38,6 +39,7 @@ pub mod health;
 pub mod internal;
 pub mod journal;
 pub mod logs;
+pub mod machine;
 pub mod metrics;
 pub mod places;
 pub mod room;

@@ -66,8 +66,8 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Error> {
     let places = Places::below(&config.state_dir);
     let fetcher = Fetcher::new(&config, &tls, places.clone());
     let workshop = Workshop::new(places, events.clone(), logs, fetcher, Arc::clone(&room))?;
-    let driver = Driver::new(journal, workshop, Clocks, config.clone())?.measured(metrics, pulse).on(room);
-    keep(&config, &tls, driver, events, inbox, &stop).await
+    let driver = Driver::new(journal, workshop, Clocks, config.clone())?.measured(Arc::clone(&metrics), pulse).on(room);
+    keep(&config, &tls, driver, (events, inbox), metrics, &stop).await
 }
 
 /// What the agent trusts and shows.
@@ -91,15 +91,15 @@ pub async fn run_with<H: Hands + Send + 'static>(
     let journal = Journal::open(&config.state_dir, IncarnationId(Uuid::new_v4()))?;
     let (events, inbox) = mpsc::channel();
     let driver = Driver::new(journal, hands(events.clone())?, Clocks, config.clone())?;
-    keep(&config, tls, driver, events, inbox, &stop).await
+    keep(&config, tls, driver, (events, inbox), Arc::default(), &stop).await
 }
 
 async fn keep<H: Hands + Send + 'static>(
     config: &Config,
     tls: &ClientTls,
     driver: Driver<H, Clocks>,
-    events: mpsc::Sender<Event>,
-    inbox: mpsc::Receiver<Event>,
+    (events, inbox): (mpsc::Sender<Event>, mpsc::Receiver<Event>),
+    metrics: Arc<Metrics>,
     stop: &CancellationToken,
 ) -> Result<(), Error> {
     let thread = std::thread::Builder::new().name("driver".to_owned()).spawn(move || {
@@ -112,7 +112,7 @@ async fn keep<H: Hands + Send + 'static>(
     })?;
     let state = Path::new(&config.state_dir).display();
     tracing::info!(%state, version = env!("CARGO_PKG_VERSION"), "agent started");
-    let mut owner = DriverInbox(events.clone());
+    let mut owner = DriverInbox(events.clone(), metrics);
     let seed = rand::random();
     session::keep(&config.coordinator.address, tls, Pace::default(), seed, &mut owner, stop).await;
     let _ended = events.send(Event::Stop);
@@ -155,7 +155,7 @@ impl Clock for Clocks {
 }
 
 /// The session's way to the driver.
-struct DriverInbox(mpsc::Sender<Event>);
+struct DriverInbox(mpsc::Sender<Event>, Arc<Metrics>);
 
 impl Owner for DriverInbox {
     async fn hello(&mut self) -> Option<Hello> {
@@ -170,6 +170,11 @@ impl Owner for DriverInbox {
 
     async fn message(&mut self, session: SessionId, message: FromCoordinator) {
         let _stopped = self.0.send(Event::Message(session, message));
+    }
+
+    fn refused(&mut self, why: String) {
+        tracing::error!(why, "the coordinator refuses this agent: it is tried again seldom");
+        self.1.is_refused(Some(why));
     }
 
     async fn down(&mut self) -> Hurry {

@@ -50,7 +50,7 @@ use crate::health::{self, Stage};
 use crate::logs::{self, Logs};
 use crate::metrics::Metrics;
 use crate::room::{Disk, Space};
-use crate::sessions::{Directory, Profile};
+use crate::sessions::{Directory, Profile, Standing};
 use crate::store::sqlite::SqliteStore;
 use crate::store::{self, Identity, Reader, Store};
 use crate::tokens::StoredTokens;
@@ -283,6 +283,9 @@ fn open(config: &Config, clock: &SystemClock) -> Result<Opened, store::Error> {
     let directory = Arc::new(Directory::default());
     for row in reader.agents()? {
         directory.remember(row.name.clone(), remembered(&row), row.last_heard);
+    }
+    for (agent, identity) in reader.agent_identities()? {
+        directory.stand(&agent, Standing::from(&identity));
     }
     let (handle, inbox) = driver::channel();
     let driver = Driver::open(

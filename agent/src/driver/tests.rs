@@ -167,6 +167,7 @@ fn config(folder: &std::path::Path) -> Config {
         labels: BTreeMap::new(),
         policy: config::Policy { targets: vec!["shop@*".to_owned()], ..config::Policy::default() },
         fetch: config::Fetch::default(),
+        machine: config::Machine::default(),
         disk: config::Disk::default(),
         log: config::Log::default(),
         ops: holdfast_net::ops::Settings::default(),

@@ -106,6 +106,7 @@ async fn admit(method: &Method, request: &mut Request<Body>, books: &Books) -> R
             request.extensions_mut().insert(super::CertifiedAgent(agent));
             Ok(())
         }
+        Demand::JoinToken => presented(request.headers()).map(drop),
         Demand::SignedIn => {
             let operator = signed_in(presented(request.headers())?, books).await?;
             request.extensions_mut().insert(operator);

@@ -194,6 +194,7 @@ fn waits_for(message: &Message) -> Option<&str> {
         Body::State { .. }
         | Body::TargetOf { .. }
         | Body::Agent { .. }
+        | Body::Identify { .. }
         | Body::MakeToken { .. }
         | Body::RevokeToken { .. }
         | Body::Refused { .. }

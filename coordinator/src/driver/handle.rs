@@ -3,12 +3,15 @@
 use std::sync::{Arc, mpsc};
 
 use holdfast_common::claim::Claim;
-use holdfast_common::id::{DeploymentId, OperatorName, TargetName};
+use holdfast_common::id::{AgentName, DeploymentId, OperatorName, TargetName};
 use holdfast_common::report::{Disposition, Report};
+use holdfast_common::time::Wall;
 use holdfast_coordinator_core::TargetState;
+use holdfast_coordinator_core::identity::Identity;
 use holdfast_coordinator_core::input::Speaker;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
+use super::identities::{Judged, Judging};
 use super::inbox::{Body, Message, OrphanReport, Published, Reply, WAITING};
 use super::watchers::News;
 use super::{Asked, Error, Told};
@@ -106,6 +109,16 @@ impl Handle {
     /// Writes what is known of an agent.
     pub async fn put_agent(&self, row: AgentRow) -> Result<(), Error> {
         self.call(|reply| Body::Agent { row: Box::new(row), reply }).await
+    }
+
+    /// Reads who the agent is, judges, and writes it, in one transaction with what is to be kept of it. Answers once it is on
+    /// disk. `judge` may be called again from the start, when it could not be written.
+    pub async fn identify<T: Send + 'static>(
+        &self,
+        agent: AgentName,
+        judge: impl Fn(&mut Identity, Wall) -> Judged<T> + Send + Sync + 'static,
+    ) -> Result<T, Error> {
+        self.call(|reply| Body::Identify { agent, judge: Arc::new(Judging { judge, reply }) }).await
     }
 
     /// Writes a new token. False, and nothing is written, if a valid one of that name is there.

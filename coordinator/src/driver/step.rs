@@ -307,6 +307,7 @@ impl Inner {
                 batch.wrote |= result.is_ok();
                 batch.answer(move |_| reply.say(result));
             }
+            Body::Identify { agent, judge } => self.identify(tx, batch, agent, judge.as_ref())?,
             Body::MakeToken { row, reply } => {
                 let reply = reply.clone();
                 let result = Failure::contain(make_token(tx, row, self.now.wall).map_err(Failure::from))?;

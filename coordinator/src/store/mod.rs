@@ -25,6 +25,7 @@ use holdfast_common::spec::TargetSpec;
 use holdfast_common::time::{Millis, Serving, Wall};
 use holdfast_coordinator_core::TargetState;
 use holdfast_coordinator_core::event::Recorded;
+use holdfast_coordinator_core::identity;
 use holdfast_coordinator_core::input::{Answered, PastDeployment};
 use holdfast_coordinator_core::state::{Deployment, PastAttempt, Run};
 
@@ -119,6 +120,12 @@ pub trait Transaction {
 
     /// Writes what is known of an agent.
     fn put_agent(&mut self, agent: &AgentRow) -> Result<(), Error>;
+
+    /// Who the agent is; a new identity for one that was never heard of.
+    fn agent_identity(&mut self, agent: &AgentName) -> Result<identity::Identity, Error>;
+
+    /// Writes who the agent is.
+    fn put_agent_identity(&mut self, agent: &AgentName, identity: &identity::Identity) -> Result<(), Error>;
 
     /// Writes a token, or replaces the one of the same name.
     fn put_token(&mut self, token: &TokenRow) -> Result<(), Error>;

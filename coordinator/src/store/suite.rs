@@ -18,6 +18,7 @@ use holdfast_common::spec::{
 };
 use holdfast_common::time::{Millis, Serving, Wall};
 use holdfast_coordinator_core::event::{Event, Recorded};
+use holdfast_coordinator_core::identity::Identity;
 use holdfast_coordinator_core::input::{Answered, Candidate, Jitter, Memory, Speaker};
 use holdfast_coordinator_core::state::{AttemptState, DeploymentState, Ended, EventSequence, Run};
 use holdfast_coordinator_core::{Answer, Input, Now, TargetState, decide, record};
@@ -707,6 +708,11 @@ pub(crate) fn tokens_agents_orphans_and_refusals_read_back(factory: &impl Factor
     assert_eq!(tx.token(&operator()).unwrap(), Some(viewer.clone()));
     assert_eq!(tx.token(&OperatorName::new("eve").unwrap()).unwrap(), None);
     tx.put_agent(&row).unwrap();
+    assert_eq!(tx.agent_identity(&agent).unwrap(), Identity::default());
+    let who = Identity { machine: "here".to_owned(), ..Identity::default() };
+    tx.put_agent_identity(&agent, &Identity::default()).unwrap();
+    tx.put_agent_identity(&agent, &who).unwrap();
+    assert_eq!(tx.agent_identity(&agent).unwrap(), who);
     assert!(tx.keep_orphan(&lost).unwrap());
     assert!(!tx.keep_orphan(&lost).unwrap(), "the same again");
     for why in 0..10_010 {
@@ -719,6 +725,9 @@ pub(crate) fn tokens_agents_orphans_and_refusals_read_back(factory: &impl Factor
     assert_eq!(reader.tokens().unwrap(), [viewer]);
     assert_eq!(reader.agent(&agent).unwrap(), Some(row.clone()));
     assert_eq!(reader.agents().unwrap(), [row]);
+    assert_eq!(reader.agent_identity(&agent).unwrap(), Some(who.clone()));
+    assert_eq!(reader.agent_identity(&AgentName::new("other").unwrap()).unwrap(), None);
+    assert_eq!(reader.agent_identities().unwrap(), [(agent.clone(), who)]);
     assert_eq!(reader.orphans(Some(&agent), 10).unwrap(), std::slice::from_ref(&lost));
     assert_eq!(reader.orphans(None, 10).unwrap(), [lost]);
     let kept = reader.refusals(20_000).unwrap();

@@ -7,6 +7,7 @@
 mod fetch;
 mod held;
 mod hello;
+mod identity;
 mod message;
 mod own;
 mod session;

@@ -61,6 +61,8 @@ pub(super) struct Session {
     pub(super) shared: Shared,
     pub(super) speaker: Speaker,
     pub(super) id: SessionId,
+    /// Hash of the token that its Welcome carried.
+    pub(super) token: String,
     pub(super) outgoing: Outgoing,
     pub(super) signs: message::Signs,
     /// What the agent said and the driver was not given yet.
@@ -97,18 +99,21 @@ impl Connection {
 
     async fn serve(self, hello: holdfast_proto::convert::Hello) {
         let Connection { shared, agent, fingerprint, mut incoming, outgoing } = self;
-        let Greeted { session, speaker } = match hello::greet(&shared, &agent, &fingerprint, &outgoing, &hello) {
-            Ok(greeted) => greeted,
-            Err(end) => {
-                tracing::error!(%agent, detail = %end.detail, "could not greet an agent");
-                return;
-            }
-        };
+        let Greeted { session, speaker, token } =
+            match hello::greet(&shared, &agent, &fingerprint, &outgoing, &hello).await {
+                Ok(greeted) => greeted,
+                Err(end) => {
+                    tracing::error!(%agent, code = %end.code, detail = %end.detail, "an agent was not welcomed");
+                    outgoing.bye(end.code, &end.detail);
+                    return;
+                }
+            };
         tracing::info!(%agent, %session, "an agent is in contact");
         let mut session = Session {
             shared: shared.clone(),
             speaker: speaker.clone(),
             id: session,
+            token,
             outgoing,
             signs: message::Signs::default(),
             gathered: Vec::new(),

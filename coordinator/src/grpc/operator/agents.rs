@@ -9,9 +9,10 @@ use holdfast_proto::v1;
 use tonic::Status;
 
 use super::{Call, find, page};
+use crate::auth::guard::not_allowed;
 use crate::auth::{Operator, Permission};
 use crate::grpc::shared::Shared;
-use crate::grpc::{refused, view};
+use crate::grpc::{refused, status, view};
 use crate::sessions::AgentStatus;
 use crate::store::rows::DeploymentFilter;
 
@@ -36,6 +37,17 @@ pub(super) async fn list(call: Call<'_, v1::ListAgentsRequest>) -> Result<v1::Li
         view::agent::agent(status, held)
     });
     Ok(v1::ListAgentsResponse { agents: agents.collect(), next_page_token })
+}
+
+/// Whether the caller manages agents: an agent may serve any target, so that is asked of all of them.
+pub(super) fn may_manage(shared: &Shared, by: &Operator, what: &str) -> Result<(), Status> {
+    if by.scope.may_everywhere(Permission::Agents) {
+        return Ok(());
+    }
+    let problem =
+        not_allowed(by, Permission::Agents, None).known("an agent may serve any target: it takes a grant for *");
+    shared.driver.refused(by.name.to_string(), what.to_owned(), problem.title.clone());
+    Err(status::of(&problem))
 }
 
 /// The targets that the caller may view, whose agents are therefore shown; `None` where that is all of them.

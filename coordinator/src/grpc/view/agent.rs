@@ -18,5 +18,13 @@ pub fn agent(status: AgentStatus, holds: Vec<String>) -> v1::Agent {
         incarnation: status.profile.incarnation.to_string(),
         version: status.profile.version,
         holds,
+        certificate_expires_at: None,
+        fingerprint: String::new(),
+        lock: status.standing.lock.map(|lock| v1::IdentityLock {
+            since: Some(wall_to_wire(lock.since)),
+            why: lock.copied.words().to_owned(),
+        }),
+        removed: status.standing.removed,
+        moved_at: status.standing.moved_at.map(wall_to_wire),
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use holdfast_common::id::{AgentName, DeploymentId, DeploymentLabel, OperatorName, RequestId, TargetName};
 use holdfast_common::time::Wall;
 use holdfast_coordinator_core::TargetState;
+use holdfast_coordinator_core::identity::Identity;
 use holdfast_coordinator_core::state::{Evidence, Undone};
 use rusqlite::{Connection, OpenFlags, Row, params};
 use tokio::sync::Semaphore;
@@ -271,6 +272,25 @@ impl Reader {
         })
     }
 
+    /// Who every agent is that was enrolled or ever spoke, by name.
+    pub fn agent_identities(&self) -> Result<Vec<(AgentName, Identity)>, Error> {
+        self.with(|connection| {
+            let sql = "SELECT agent, state FROM identities ORDER BY agent";
+            let rows = all(connection, "list identities", sql, [], |row| {
+                Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+            })?;
+            let read = |(agent, state): (String, String)| {
+                Ok((convert::parse("an agent", &agent)?, convert::from_json("an agent's identity", &state)?))
+            };
+            rows.into_iter().map(read).collect()
+        })
+    }
+
+    /// Who the agent is; `None` for one that was never heard of.
+    pub fn agent_identity(&self, agent: &AgentName) -> Result<Option<Identity>, Error> {
+        self.with(|connection| identity_of(connection, agent))
+    }
+
     /// The latest refusals, the latest first.
     pub fn refusals(&self, limit: u32) -> Result<Vec<RefusalRow>, Error> {
         self.with(|connection| {
@@ -480,6 +500,12 @@ fn token((name, hash, grants, expires_at, created_at, created_by): RawToken) -> 
         created_at: created_at.map(Wall),
         created_by: created_by.map(|by| convert::parse("a token's maker", &by)).transpose()?,
     })
+}
+
+pub(super) fn identity_of(connection: &Connection, agent: &AgentName) -> Result<Option<Identity>, Error> {
+    let sql = "SELECT state FROM identities WHERE agent = ?1";
+    let state: Option<String> = one(connection, "read an agent's identity", sql, [agent.as_str()], |row| row.get(0))?;
+    state.map(|state| convert::from_json("an agent's identity", &state)).transpose()
 }
 
 type RawAgent = (String, String, String, String, i64);

@@ -3,11 +3,12 @@
 use std::cell::OnceCell;
 
 use holdfast_common::claim::Claim;
-use holdfast_common::id::{DeploymentId, IncarnationId, OperatorName, RequestId, TargetName};
+use holdfast_common::id::{AgentName, DeploymentId, IncarnationId, OperatorName, RequestId, TargetName};
 use holdfast_common::report::ReportSequence;
 use holdfast_common::spec::TargetSpec;
 use holdfast_common::time::{Millis, Serving, Wall};
 use holdfast_coordinator_core::TargetState;
+use holdfast_coordinator_core::identity::Identity;
 use holdfast_coordinator_core::input::{Answered, PastDeployment};
 use holdfast_coordinator_core::state::{Deployment, PastAttempt, Run};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
@@ -192,6 +193,19 @@ impl Transaction for SqliteTransaction<'_> {
              ON CONFLICT (name) DO UPDATE SET fingerprint = excluded.fingerprint, incarnation = excluded.incarnation,
                  labels = excluded.labels, last_heard = excluded.last_heard",
             params![name.as_str(), fingerprint, incarnation.to_string(), convert::json(labels), last_heard.0],
+        )?;
+        Ok(())
+    }
+
+    fn agent_identity(&mut self, agent: &AgentName) -> Result<Identity, Error> {
+        Ok(super::reader::identity_of(self.tx()?, agent)?.unwrap_or_default())
+    }
+
+    fn put_agent_identity(&mut self, agent: &AgentName, identity: &Identity) -> Result<(), Error> {
+        self.execute(
+            "write an agent's identity",
+            "INSERT INTO identities (agent, state) VALUES (?1, ?2) ON CONFLICT (agent) DO UPDATE SET state = excluded.state",
+            params![agent.as_str(), convert::json(identity)],
         )?;
         Ok(())
     }
