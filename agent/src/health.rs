@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_net::ops::{self, Health, Pages, Pulse, State};
+use holdfast_net::tls::ClientTls;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
@@ -24,6 +25,16 @@ use crate::places::Places;
 
 /// Where health and metrics are, on loopback, if nothing else is configured.
 pub const DEFAULT_OPS_PORT: u16 = 7445;
+
+/// What is worth knowing of the certificates: whether the newest files count.
+pub(crate) fn certificates(health: &Health, tls: &ClientTls) {
+    let tls = tls.clone();
+    health.note("certificates", move || match (tls.trouble(), tls.must_be_good_now()) {
+        (Some(why), _) => format!("the newest files can't be used, the ones before still count: {why}"),
+        (None, Err(error)) => error.to_string(),
+        (None, Ok(())) => "the files count as they are".to_owned(),
+    });
+}
 
 /// Registers every part.
 pub(crate) fn register(

@@ -6,6 +6,7 @@
 //! | module | holds |
 //! | --- | --- |
 //! | [`cli`], [`run`], [`config`] | the service and its command line |
+//! | [`enrol`] | how a host becomes an agent, and stays one |
 //! | [`session`] | the connection to the coordinator |
 //! | [`driver`] | the one thread that decides, and the order of durable, said and done |
 //! | [`journal`] | what the agent knows, durably |
@@ -33,6 +34,7 @@ pub mod cli;
 pub mod config;
 pub mod crash;
 pub mod driver;
+pub mod enrol;
 pub mod fetch;
 pub mod hands;
 pub mod health;

@@ -17,8 +17,9 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::boottime::BootTime;
-use crate::config::Config;
+use crate::config::{Certificates, Config, NotTogether};
 use crate::driver::{Clock, Driver, Event, Hands};
+use crate::enrol::renew;
 use crate::fetch::Fetcher;
 use crate::hands::Workshop;
 use crate::health;
@@ -41,6 +42,9 @@ pub enum Error {
     /// A certificate or key can't be used.
     #[error(transparent)]
     Tls(#[from] net_tls::Error),
+    /// The configuration names no whole identity.
+    #[error(transparent)]
+    Identity(#[from] NotTogether),
     /// Health and metrics can't be served.
     #[error(transparent)]
     Ops(#[from] ops::Error),
@@ -52,6 +56,14 @@ pub enum Error {
 /// Runs until `stop`. Work under way goes on under its shims; the next agent takes it up.
 pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Error> {
     let tls = tls(&config)?;
+    let folder = config.certificates()?.folder;
+    tokio::spawn(tls.clone().follow(stop.clone()));
+    if let Err(error) = tls.must_be_good_now() {
+        tracing::error!(%error, "no coordinator will let this agent in: set the clock, or join again with holdfast-agent join");
+    }
+    if let Some(folder) = folder {
+        tokio::spawn(renew::keep(config.coordinator.address.clone(), tls.clone(), folder, stop.clone()));
+    }
     let _journal_says_what_is_wrong = std::fs::create_dir_all(&config.state_dir);
     let descriptors = room::watch_descriptors();
     let room = Arc::new(HostRoom::on(&config.state_dir, config.disk.reserve_bytes, descriptors.clone()));
@@ -59,6 +71,7 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Error> {
     room::register(&health, room.watch(), descriptors);
     let _ops = health::serve(&config, health.clone(), Arc::clone(&metrics)).await?;
     let Some(journal) = open(&config, &room, &stop).await? else { return Ok(()) };
+    health::certificates(&health, &tls);
     health::register(&health, &config, &pulse, &metrics, &stop)?;
     let (events, inbox) = mpsc::channel();
     let logs =
@@ -72,12 +85,9 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Error> {
 
 /// What the agent trusts and shows.
 pub fn tls(config: &Config) -> Result<ClientTls, Error> {
-    let identity = &config.identity;
-    Ok(ClientTls::from_files(
-        &config.coordinator.ca,
-        Some((&identity.certificate, &identity.key)),
-        config.coordinator.server_name.as_deref(),
-    )?)
+    let Certificates { ca, certificate, key, folder: _ } = config.certificates()?;
+    let server_name = config.coordinator.server_name.as_deref();
+    Ok(ClientTls::from_files(&ca, Some((&certificate, &key)), server_name)?)
 }
 
 /// [`run`] with other hands, that are made once the state folder is this agent's alone, and without a word of its health. They

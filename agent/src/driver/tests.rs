@@ -163,7 +163,7 @@ fn config(folder: &std::path::Path) -> Config {
     Config {
         state_dir: folder.to_owned(),
         coordinator: config::Coordinator { address: String::new(), ca: PathBuf::new(), server_name: None },
-        identity: config::Identity { certificate: PathBuf::new(), key: PathBuf::new() },
+        identity: config::Identity::default(),
         labels: BTreeMap::new(),
         policy: config::Policy { targets: vec!["shop@*".to_owned()], ..config::Policy::default() },
         fetch: config::Fetch::default(),

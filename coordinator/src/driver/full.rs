@@ -197,6 +197,7 @@ fn waits_for(message: &Message) -> Option<&str> {
         | Body::Identify { .. }
         | Body::MakeToken { .. }
         | Body::RevokeToken { .. }
+        | Body::Fleet { .. }
         | Body::Refused { .. }
         | Body::SessionStarted(_)
         | Body::AgentsChanged

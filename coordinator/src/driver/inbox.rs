@@ -12,6 +12,7 @@ use holdfast_coordinator_core::TargetState;
 use holdfast_coordinator_core::input::Speaker;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
+use super::fleet::{Change, Settled};
 use super::identities::Judge;
 use super::watchers::Watchers;
 use super::{Asked, BATCH, Error, Handle, Told};
@@ -44,6 +45,7 @@ impl Message {
             Body::Agent { reply, .. } => reply.say(Err(why)),
             Body::Identify { judge, .. } => judge.refuse(why),
             Body::MakeToken { reply, .. } | Body::RevokeToken { reply, .. } => reply.say(Err(why)),
+            Body::Fleet { reply, .. } => reply.say(Err(why)),
             Body::State { .. }
             | Body::TargetOf { .. }
             | Body::Refused { .. }
@@ -100,6 +102,7 @@ pub(super) enum Body {
     Identify { agent: AgentName, judge: Arc<dyn Judge> },
     MakeToken { row: Box<TokenRow>, reply: Reply<Result<bool, Error>> },
     RevokeToken { row: Box<TokenRow>, by: OperatorName, reply: Reply<Result<bool, Error>> },
+    Fleet { change: Box<Change>, reply: Reply<Result<Settled, Error>> },
     Refused { who: String, what: String, why: String },
     SessionStarted(Speaker),
     AgentsChanged,

@@ -28,6 +28,7 @@ mod asked;
 mod batch;
 mod decide;
 mod error;
+mod fleet;
 mod full;
 mod handle;
 mod identities;
@@ -45,6 +46,7 @@ mod tests;
 
 pub use asked::{Asked, Told};
 pub use error::{Error, Fatal};
+pub use fleet::Enrolment;
 pub use handle::Handle;
 pub use identities::Judged;
 pub use inbox::{Inbox, Message, Taken, channel};

@@ -58,11 +58,18 @@ pub struct Standing {
     pub moved_at: Option<Wall>,
     /// Its certificates open nothing any more.
     pub removed: bool,
+    /// Of its join token: what targets select it by, whatever it says of itself.
+    pub labels: Option<BTreeMap<String, String>>,
 }
 
 impl From<&Identity> for Standing {
     fn from(identity: &Identity) -> Self {
-        Self { lock: identity.lock.clone(), moved_at: identity.moved_at, removed: identity.removed.is_some() }
+        Self {
+            lock: identity.lock.clone(),
+            moved_at: identity.moved_at,
+            removed: identity.removed.is_some(),
+            labels: identity.enrolled.as_ref().map(|enrolled| enrolled.labels.clone()),
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::session::{End, Session};
 use super::{held, identity};
+use crate::auth::ShownCertificate;
 use crate::grpc::shared::Shared;
 use crate::sessions::{Outgoing, Profile};
 use crate::store::AgentRow;
@@ -41,11 +42,14 @@ pub(super) fn read(first: v1::ConnectRequest) -> Result<Hello, End> {
 pub(super) async fn greet(
     shared: &Shared,
     agent: &AgentName,
-    fingerprint: &str,
+    certificate: &ShownCertificate,
     outgoing: &Outgoing,
-    hello: &Hello,
+    hello: &mut Hello,
 ) -> Result<Greeted, End> {
     let (token, standing) = identity::judge(shared, agent, hello).await?;
+    if let Some(labels) = &standing.labels {
+        hello.labels.clone_from(labels);
+    }
     let position = position(shared);
     if let Some(seen) = hello.seen {
         compare(agent, seen, position);
@@ -63,18 +67,20 @@ pub(super) async fn greet(
         max_log_bytes: shared.limits.max_log_bytes,
         reconnect_spread: Some(duration_to_wire(spread(shared.directory.count()))),
     };
+    let fingerprint = &certificate.fingerprint;
     tracing::debug!(%agent, fingerprint, incarnation = %hello.incarnation, journal = hello.journal_sequence, "hello");
-    shared.directory.attach(agent, (Profile::from(hello), standing), session, outgoing, welcome, shared.now());
+    shared.directory.attach(agent, (Profile::from(&*hello), standing), session, outgoing, welcome, shared.now());
     let speaker = Speaker { agent: agent.clone(), incarnation: hello.incarnation };
     Ok(Greeted { session, speaker, token: hash })
 }
 
 /// What is kept of the agent, what is due to it, and what its journal says.
-pub(super) async fn settle(session: &mut Session, fingerprint: &str, hello: &Hello) {
+pub(super) async fn settle(session: &mut Session, certificate: &ShownCertificate, hello: &Hello) {
     let shared = &session.shared;
     let row = AgentRow {
         name: session.speaker.agent.clone(),
-        fingerprint: fingerprint.to_owned(),
+        fingerprint: certificate.fingerprint.clone(),
+        certificate_until: Some(certificate.valid_until),
         incarnation: hello.incarnation,
         labels: hello.labels.clone(),
         last_heard: shared.now(),

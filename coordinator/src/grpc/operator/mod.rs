@@ -37,6 +37,7 @@ use tonic::{Request, Response, Status};
 
 use super::shared::Shared;
 use crate::auth::{Operator, caller};
+pub(super) use joining::stand;
 
 /// The service.
 #[derive(Clone)]

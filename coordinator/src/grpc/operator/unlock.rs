@@ -11,7 +11,7 @@ use tonic::Status;
 
 use super::{Call, agents};
 use crate::driver::Judged;
-use crate::grpc::{refused, status, view};
+use crate::grpc::{refused, status};
 use crate::sessions::Standing;
 use crate::store::Act;
 
@@ -57,8 +57,7 @@ pub(super) async fn unlock(call: Call<'_, v1::UnlockAgentRequest>) -> Result<v1:
             tracing::warn!(by = %by.name, %agent, admits, "an agent was unlocked");
             shared.directory.stand(&agent, Standing::from(&*identity));
             shared.driver.agents_changed();
-            let status = shared.directory.list().into_iter().find(|status| status.name == agent);
-            Ok(v1::UnlockAgentResponse { agent: status.map(|status| view::agent::agent(status, Vec::new())) })
+            Ok(v1::UnlockAgentResponse { agent: agents::find(shared, &agent).await? })
         }
         Unlocked::NotLocked => {
             let problem = Problem::new(Code::NotLocked, format!("{agent} is not locked")).so("nothing was changed");

@@ -14,9 +14,12 @@ use tokio::sync::Semaphore;
 
 use super::look_up::{all, one};
 use super::replay::{COLUMNS, EventRow};
-use super::{acts, convert, failed, look_up, migrate, replay, verify};
+use super::{acts, convert, failed, joining, look_up, migrate, replay, verify};
 use crate::store::rows::{DeploymentFilter, DeploymentRow, EventFilter, RawEvent, StoredEvent, TargetRow};
-use crate::store::{ActRow, AgentRow, Digest, Error, GlobalOrder, OrphanRow, RefusalRow, Submission, TokenRow};
+use crate::store::{
+    ActRow, AgentRow, CertificateRow, Digest, Error, GlobalOrder, JoinTokenRow, OrphanRow, RefusalRow, Submission,
+    TokenRow,
+};
 use crate::verify::{Finding, Report};
 
 /// A few read-only connections. Its calls block on the disk: async callers go through [`Reader::run`].
@@ -291,6 +294,26 @@ impl Reader {
         self.with(|connection| identity_of(connection, agent))
     }
 
+    /// Every join token, by its id.
+    pub fn join_tokens(&self) -> Result<Vec<JoinTokenRow>, Error> {
+        self.with(joining::tokens)
+    }
+
+    /// The join token of that hash.
+    pub fn join_token(&self, hash: Digest) -> Result<Option<JoinTokenRow>, Error> {
+        self.with(|connection| joining::token_of_hash(connection, hash))
+    }
+
+    /// Every certificate that was signed or revoked here, by its fingerprint.
+    pub fn certificates(&self) -> Result<Vec<CertificateRow>, Error> {
+        self.with(joining::certificates)
+    }
+
+    /// The certificate of that fingerprint.
+    pub fn certificate(&self, fingerprint: &str) -> Result<Option<CertificateRow>, Error> {
+        self.with(|connection| joining::certificate(connection, fingerprint))
+    }
+
     /// The latest refusals, the latest first.
     pub fn refusals(&self, limit: u32) -> Result<Vec<RefusalRow>, Error> {
         self.with(|connection| {
@@ -425,7 +448,7 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
 const TARGETS: &str = "SELECT t.spec, t.declared_by, t.declared_at, t.waiting, f.fence, r.deployment FROM targets t
                        LEFT JOIN fences f ON f.target = t.name LEFT JOIN reservations r ON r.target = t.name";
 const TOKENS: &str = "SELECT name, hash, grants, expires_at, created_at, created_by FROM tokens";
-const AGENTS: &str = "SELECT name, fingerprint, incarnation, labels, last_heard FROM agents";
+const AGENTS: &str = "SELECT name, fingerprint, incarnation, labels, last_heard, certificate_until FROM agents";
 
 type RawTarget = (String, String, i64, i64, Option<i64>, Option<String>);
 
@@ -508,16 +531,17 @@ pub(super) fn identity_of(connection: &Connection, agent: &AgentName) -> Result<
     state.map(|state| convert::from_json("an agent's identity", &state)).transpose()
 }
 
-type RawAgent = (String, String, String, String, i64);
+type RawAgent = (String, String, String, String, i64, Option<i64>);
 
 fn raw_agent(row: &Row<'_>) -> rusqlite::Result<RawAgent> {
-    Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
+    Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?))
 }
 
-fn agent((name, fingerprint, incarnation, labels, last_heard): RawAgent) -> Result<AgentRow, Error> {
+fn agent((name, fingerprint, incarnation, labels, last_heard, certificate_until): RawAgent) -> Result<AgentRow, Error> {
     Ok(AgentRow {
         name: convert::parse("an agent", &name)?,
         fingerprint,
+        certificate_until: certificate_until.map(Wall),
         incarnation: convert::parse("an incarnation", &incarnation)?,
         labels: convert::from_json("labels", &labels)?,
         last_heard: Wall(last_heard),
