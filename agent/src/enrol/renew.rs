@@ -14,23 +14,29 @@ use super::ask;
 /// Longest time until the clock is looked at again: it may be set.
 const LOOK_EVERY: Duration = Duration::from_secs(600);
 
+/// Between two renewals, however short a certificate's life is.
+const AT_LEAST: Duration = Duration::from_secs(1);
+
 /// Renews the identity of the folder whenever it is time, until told to stop. Connections that are there go on; the next
 /// one shows the new certificate.
 pub async fn keep(address: String, tls: ClientTls, folder: Folder, stop: CancellationToken) {
     let mut backoff = Backoff::new(Duration::from_secs(1), LOOK_EVERY, rand::random());
     let mut told = String::new();
+    // Certificates begin a little before they are signed: of one that was renewed here it is known when.
+    let mut since = Wall(i64::MIN);
     loop {
         let validity = tls.validity();
-        let pause = match validity.map(|validity| left(validity, now())) {
+        let pause = match validity.map(|validity| left(validity, since, now())) {
             Some(left) if left > Duration::ZERO => left.min(LOOK_EVERY),
             Some(_) | None => match once(&address, &tls, &folder).await {
                 Ok(fingerprint) => {
                     tracing::info!(fingerprint, "the certificate was renewed");
                     backoff.reset();
                     told.clear();
+                    since = now();
                     let look = tls.clone();
                     let _looked = tokio::task::spawn_blocking(move || look.look()).await;
-                    continue;
+                    AT_LEAST
                 }
                 Err(why) => {
                     if why != told {
@@ -62,8 +68,8 @@ async fn once(address: &str, tls: &ClientTls, folder: &Folder) -> Result<String,
 }
 
 /// How long until it is time.
-fn left(validity: Validity, now: Wall) -> Duration {
-    let life = validity.until.0.saturating_sub(validity.from.0).max(0);
+fn left(validity: Validity, since: Wall, now: Wall) -> Duration {
+    let life = validity.until.0.saturating_sub(validity.from.max(since).0).max(0);
     let due = validity.until.0.saturating_sub(life / 3);
     Duration::from_micros(u64::try_from(due.saturating_sub(now.0)).unwrap_or_default())
 }
@@ -86,9 +92,12 @@ mod tests {
     #[test]
     fn it_is_time_when_two_thirds_are_over() {
         let validity = Validity { from: Wall(0), until: Wall(90_000_000) };
-        assert_eq!(left(validity, Wall(0)), Duration::from_secs(60));
-        assert_eq!(left(validity, Wall(59_000_000)), Duration::from_secs(1));
-        assert_eq!(left(validity, Wall(60_000_000)), Duration::ZERO);
-        assert_eq!(left(validity, Wall(i64::MAX)), Duration::ZERO);
+        let first = Wall(i64::MIN);
+        assert_eq!(left(validity, first, Wall(0)), Duration::from_secs(60));
+        assert_eq!(left(validity, first, Wall(59_000_000)), Duration::from_secs(1));
+        assert_eq!(left(validity, first, Wall(60_000_000)), Duration::ZERO);
+        assert_eq!(left(validity, first, Wall(i64::MAX)), Duration::ZERO);
+        // Signed at 60, and good a little before.
+        assert_eq!(left(validity, Wall(60_000_000), Wall(60_000_000)), Duration::from_secs(20));
     }
 }
