@@ -1,16 +1,20 @@
 //! The command line of `holdfast-agent`.
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
+use holdfast_common::code::Code;
+use holdfast_common::problem::Problem;
 use holdfast_common::text::{one_line, printable};
 use holdfast_net::{config, telemetry, tls};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
+use crate::enrol::join;
 use crate::journal::Journal;
 use crate::policy::{self, Refusals, Refused};
 
@@ -24,6 +28,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Become an agent of a coordinator, by a join token.
+    Join(Box<join::Args>),
     /// Run the service. Each key of the file is also a HOLDFAST_ variable.
     Run {
         /// TOML file.
@@ -60,7 +66,11 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    match run(cli.command) {
+    let command = match cli.command {
+        Command::Join(args) => return enrol(*args),
+        other => other,
+    };
+    match run(command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let text = holdfast_common::text::printable(&format!("{error:#}"));
@@ -72,11 +82,30 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn run(command: Command) -> anyhow::Result<()> {
     match command {
+        Command::Join(_) => Ok(()),
         Command::Run { config } => serve(read(config)?),
         Command::CheckConfig { config } => check(&read(config)?),
         Command::Refusals { config } => refusals(&read(config)?),
         Command::Status { config } => status(&read(config)?),
     }
+}
+
+fn enrol(args: join::Args) -> ExitCode {
+    tls::install_default();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let joined = match runtime {
+        Ok(runtime) => runtime.block_on(join::join(args)),
+        Err(error) => Err(Box::new(Problem::new(Code::Internal, format!("could not start the runtime: {error}")))),
+    };
+    let (text, code) = match joined {
+        Ok(lines) => (lines.join("\n"), 0),
+        Err(problem) => {
+            let _written = writeln!(std::io::stderr(), "{problem}");
+            return ExitCode::from(problem.code.exit() as u8);
+        }
+    };
+    let _written = writeln!(std::io::stdout(), "{}", holdfast_common::text::printable(&text));
+    ExitCode::from(code)
 }
 
 fn read(file: Option<PathBuf>) -> anyhow::Result<Config> {
@@ -92,12 +121,7 @@ fn check(config: &Config) -> anyhow::Result<()> {
         say(&printable(&format!("warning: {warning}")))?;
     }
     anyhow::ensure!(found.errors.is_empty(), "{}", found.errors.join("\n       "));
-    let identity = &config.identity;
-    tls::ClientTls::from_files(
-        &config.coordinator.ca,
-        Some((&identity.certificate, &identity.key)),
-        config.coordinator.server_name.as_deref(),
-    )?;
+    crate::run::tls(config)?.must_be_good_now()?;
     say("the configuration is valid")
 }
 
@@ -154,6 +178,5 @@ fn status(config: &Config) -> anyhow::Result<()> {
 }
 
 fn say(line: &str) -> anyhow::Result<()> {
-    use std::io::Write as _;
     writeln!(std::io::stdout(), "{line}").context("could not write")
 }

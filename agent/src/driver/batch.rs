@@ -110,6 +110,10 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             self.send_unjournaled(&batch);
         }
         let committed = self.commit(&mut batch);
+        if committed.is_ok() && std::mem::take(&mut batch.welcomed) {
+            self.kept_token.clone_from(&self.token);
+            self.say(connect_request::Message::WelcomeKept(v1::WelcomeKept {}));
+        }
         match (std::mem::take(&mut batch.replay), &committed) {
             // Also while something is owed: what the journal has is durable.
             (true, _) => self.replay(),

@@ -39,6 +39,7 @@ use crate::bugs::{self, Bug};
 use crate::config::Config;
 use crate::crash::{self, CrashPoint};
 use crate::journal::{Error, Journal, Position};
+use crate::machine;
 use crate::metrics::Metrics;
 use crate::policy::Host;
 use crate::room::{HostRoom, Verdict};
@@ -165,7 +166,11 @@ pub struct Driver<H, C> {
     unsaid: BTreeMap<AttemptId, usize>,
     /// The attempt of each report that was said and not answered.
     said: BTreeMap<ReportSequence, AttemptId>,
+    /// Of the last Welcome.
     token: String,
+    /// The last one that the journal has: no other is presented.
+    kept_token: String,
+    machine: String,
     position: Option<Position>,
     session: Option<Live>,
     room: Arc<HostRoom>,
@@ -180,6 +185,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
     /// Takes up what the journal holds: nothing is assumed, every step that may have begun is looked at.
     pub fn new(journal: Journal, hands: H, clock: C, config: Config) -> Result<Self, Error> {
         let (_, token, position) = journal.standing()?;
+        let machine = machine::fingerprint(&config.machine);
         let mut driver = Self {
             hands,
             clock,
@@ -189,7 +195,9 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             fences: journal.fences()?.into_iter().collect(),
             unsaid: BTreeMap::new(),
             said: BTreeMap::new(),
+            kept_token: token.clone(),
             token,
+            machine,
             position,
             session: None,
             room: Arc::new(HostRoom::endless()),

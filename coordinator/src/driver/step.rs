@@ -16,6 +16,7 @@ use rand::RngCore;
 
 use super::batch::Batch;
 use super::decide::{Beside, Failure, Inner};
+use super::fleet::{self, Settled};
 use super::full::Full;
 use super::inbox::{Body, OrphanReport, Reply};
 use super::input::{Draw, Prepared};
@@ -317,6 +318,7 @@ impl Inner {
                 batch.wrote |= result.is_ok();
                 batch.answer(move |_| reply.say(result));
             }
+            Body::Identify { agent, judge } => self.identify(tx, batch, agent, judge.as_ref())?,
             Body::MakeToken { row, reply } => {
                 let reply = reply.clone();
                 let result = Failure::contain(make_token(tx, row, self.now.wall).map_err(Failure::from))?;
@@ -328,6 +330,13 @@ impl Inner {
                 let revoked = revoke_token(tx, TokenRow::clone(row), by, self.now.wall);
                 let result = Failure::contain(revoked.map_err(Failure::from))?;
                 batch.wrote |= matches!(result, Ok(true));
+                batch.answer(move |_| reply.say(result));
+            }
+            Body::Fleet { change, reply } => {
+                let reply = reply.clone();
+                let settled = fleet::settle(tx, change, self.now.wall);
+                let result = Failure::contain(settled.map_err(Failure::from))?;
+                batch.wrote |= result.as_ref().is_ok_and(Settled::wrote);
                 batch.answer(move |_| reply.say(result));
             }
             // The reserve is for results.

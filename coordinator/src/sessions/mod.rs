@@ -21,6 +21,7 @@ use holdfast_common::code::Code;
 use holdfast_common::id::{AgentName, EvidenceId, IncarnationId, ResourceName, SessionId, TargetName};
 use holdfast_common::spec::{Reach, TargetSpec};
 use holdfast_common::time::Wall;
+use holdfast_coordinator_core::identity::{Identity, Lock};
 use holdfast_coordinator_core::input::{Candidate, Finding};
 use holdfast_coordinator_core::{Effect, TargetState};
 use holdfast_proto::v1;
@@ -58,6 +59,42 @@ struct Known {
     spoke: bool,
     last_heard: Wall,
     live: Option<Live>,
+    standing: Standing,
+}
+
+/// What of an agent's identity decides whether it gets work.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// A copy of it was seen.
+    pub lock: Option<Lock>,
+    /// When its machine was last seen to be another one, for people.
+    pub moved_at: Option<Wall>,
+    /// Its certificates open nothing any more.
+    pub removed: bool,
+    /// Of its join token: what targets select it by, whatever it says of itself.
+    pub labels: Option<BTreeMap<String, String>>,
+}
+
+impl From<&Identity> for Standing {
+    fn from(identity: &Identity) -> Self {
+        Self {
+            lock: identity.lock.clone(),
+            moved_at: identity.moved_at,
+            removed: identity.removed.is_some(),
+            labels: identity.enrolled.as_ref().map(|enrolled| enrolled.labels.clone()),
+        }
+    }
+}
+
+impl Standing {
+    /// Why it gets no work, in words.
+    fn unfit(&self) -> Option<String> {
+        match (self.removed, &self.lock) {
+            (true, _) => Some("it was removed".to_owned()),
+            (false, Some(lock)) => Some(format!("identity locked: {} was seen", lock.copied.words())),
+            (false, None) => None,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -82,6 +119,8 @@ pub struct AgentStatus {
     pub last_heard: Wall,
     /// Whether it has a session now.
     pub connected: bool,
+    /// What its identity is.
+    pub standing: Standing,
 }
 
 impl Directory {
@@ -93,23 +132,43 @@ impl Directory {
 
     /// Puts an agent in that the store knows from earlier runs. It has no contact until it speaks.
     pub fn remember(&self, name: AgentName, profile: Profile, last_heard: Wall) {
-        self.lock().entry(name).or_insert(Known { profile, spoke: false, last_heard, live: None });
+        self.lock().entry(name).or_insert(Known {
+            profile,
+            spoke: false,
+            last_heard,
+            live: None,
+            standing: Standing::default(),
+        });
     }
 
-    /// Begins a session. `welcome` is its first message; an older session of the agent is told that it was replaced.
+    /// What the agent's identity is now. Of one that was never heard of, nothing is kept: it is told at its Hello.
+    pub fn stand(&self, name: &AgentName, standing: Standing) {
+        if let Some(known) = self.lock().get_mut(name) {
+            known.standing = standing;
+        }
+    }
+
+    /// Whether the agent has a session now.
+    #[must_use]
+    pub fn in_contact(&self, name: &AgentName) -> bool {
+        self.lock().get(name).is_some_and(|known| known.live.is_some())
+    }
+
+    /// Begins a session of an agent that said this of itself, and is that. `welcome` is its first message; an older session of the agent is told that it was replaced.
     pub fn attach(
         &self,
         name: &AgentName,
-        profile: Profile,
+        hello: (Profile, Standing),
         session: SessionId,
         outgoing: &Outgoing,
         welcome: v1::Welcome,
         now: Wall,
     ) {
+        let (profile, standing) = hello;
         outgoing.send(v1::connect_response::Message::Welcome(welcome));
         let (asked, looks) = (BTreeMap::new(), BTreeMap::new());
         let live = Live { session, outgoing: outgoing.clone(), stands: false, asked, looks };
-        let known = Known { profile, spoke: true, last_heard: now, live: Some(live) };
+        let known = Known { profile, spoke: true, last_heard: now, live: Some(live), standing };
         let mut agents = self.lock();
         let older = agents.insert(name.clone(), known).and_then(|known| known.live);
         if older.is_none() {
@@ -228,6 +287,7 @@ impl Directory {
             profile: known.profile.clone(),
             last_heard: known.last_heard,
             connected: known.live.is_some(),
+            standing: known.standing.clone(),
         };
         self.lock().iter().map(status).collect()
     }
@@ -267,6 +327,7 @@ impl Directory {
             .filter(|(name, known)| {
                 let profile = &known.profile;
                 known.live.is_some()
+                    && known.standing.unfit().is_none()
                     && at_home(name)
                     && profile.matches(target)
                     && profile.allows(&target.name)
@@ -309,6 +370,9 @@ impl Directory {
 
 impl Known {
     fn unfit(&self, target: &TargetSpec, needs: &BTreeSet<Adapter>) -> Option<String> {
+        if let Some(why) = self.standing.unfit() {
+            return Some(why);
+        }
         match &self.live {
             Some(_) => self.profile.unfit(target, needs),
             None if self.spoke => Some("no contact: its session is over".to_owned()),

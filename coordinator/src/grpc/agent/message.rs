@@ -25,6 +25,7 @@ use holdfast_proto::v1::connect_response::Message;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
+use super::identity;
 use super::session::{End, Session};
 use crate::driver::{self, Asked, Told};
 use crate::grpc::view::enums::denial_words;
@@ -79,6 +80,10 @@ pub(super) async fn take(session: &mut Session, message: v1::ConnectRequest) -> 
         Said::PermitRequest(request) => permit_answer(session, request).await,
         Said::Report(report) => report_answer(session, report).await,
         Said::InquiryAnswer(answer) => inquiry_answer(session, answer).await,
+        Said::WelcomeKept(v1::WelcomeKept {}) => {
+            identity::kept(session);
+            Ok(Next::GoOn)
+        }
         Said::Detach(detach) => {
             let reason = holdfast_common::text::bounded(&detach.reason, 200);
             tracing::info!(agent = %session.speaker.agent, reason, "an agent goes and will be back");
