@@ -1,16 +1,22 @@
 //! The command line of `holdfast-agent`.
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
+use holdfast_common::code::Code;
+use holdfast_common::problem::Problem;
+use holdfast_common::text::{one_line, printable};
 use holdfast_net::{config, telemetry, tls};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
+use crate::enrol::join;
 use crate::journal::Journal;
+use crate::policy::{self, Refusals, Refused};
 
 /// The service on a deploy host: carries work out and reports what it observed.
 #[derive(Debug, Parser)]
@@ -22,6 +28,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Become an agent of a coordinator, by a join token.
+    Join(Box<join::Args>),
     /// Run the service. Each key of the file is also a HOLDFAST_ variable.
     Run {
         /// TOML file.
@@ -30,6 +38,12 @@ enum Command {
     },
     /// Read the configuration and say what is wrong with it.
     CheckConfig {
+        /// TOML file.
+        #[arg(long)]
+        config: Option<PathBuf>,
+    },
+    /// Show what this host refused, the newest last.
+    Refusals {
         /// TOML file.
         #[arg(long)]
         config: Option<PathBuf>,
@@ -52,7 +66,11 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    match run(cli.command) {
+    let command = match cli.command {
+        Command::Join(args) => return enrol(*args),
+        other => other,
+    };
+    match run(command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let text = holdfast_common::text::printable(&format!("{error:#}"));
@@ -64,10 +82,30 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn run(command: Command) -> anyhow::Result<()> {
     match command {
+        Command::Join(_) => Ok(()),
         Command::Run { config } => serve(read(config)?),
         Command::CheckConfig { config } => check(&read(config)?),
+        Command::Refusals { config } => refusals(&read(config)?),
         Command::Status { config } => status(&read(config)?),
     }
+}
+
+fn enrol(args: join::Args) -> ExitCode {
+    tls::install_default();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let joined = match runtime {
+        Ok(runtime) => runtime.block_on(join::join(args)),
+        Err(error) => Err(Box::new(Problem::new(Code::Internal, format!("could not start the runtime: {error}")))),
+    };
+    let (text, code) = match joined {
+        Ok(lines) => (lines.join("\n"), 0),
+        Err(problem) => {
+            let _written = writeln!(std::io::stderr(), "{problem}");
+            return ExitCode::from(problem.code.exit() as u8);
+        }
+    };
+    let _written = writeln!(std::io::stdout(), "{}", holdfast_common::text::printable(&text));
+    ExitCode::from(code)
 }
 
 fn read(file: Option<PathBuf>) -> anyhow::Result<Config> {
@@ -75,18 +113,36 @@ fn read(file: Option<PathBuf>) -> anyhow::Result<Config> {
 }
 
 fn check(config: &Config) -> anyhow::Result<()> {
-    let identity = &config.identity;
-    tls::ClientTls::from_files(
-        &config.coordinator.ca,
-        Some((&identity.certificate, &identity.key)),
-        config.coordinator.server_name.as_deref(),
-    )?;
+    let found = policy::check(config, policy::Occasion::ByHand);
+    for line in policy::words(config) {
+        say(&printable(&line))?;
+    }
+    for warning in &found.warnings {
+        say(&printable(&format!("warning: {warning}")))?;
+    }
+    anyhow::ensure!(found.errors.is_empty(), "{}", found.errors.join("\n       "));
+    crate::run::tls(config)?.must_be_good_now()?;
     say("the configuration is valid")
+}
+
+fn refusals(config: &Config) -> anyhow::Result<()> {
+    let all = Refusals::below(&config.state_dir).all().context("could not read the refusals")?;
+    if all.is_empty() {
+        return say("this host has refused nothing");
+    }
+    for one in all {
+        let at =
+            jiff::Timestamp::from_microsecond(one.at.0).map_or_else(|_| one.at.0.to_string(), |at| format!("{at:.0}"));
+        let Refused { target, deployment, asked, rule, why, .. } = one;
+        say(&one_line(&format!("{at}  {target}  {deployment}  {asked}  {rule}: {why}")))?;
+    }
+    Ok(())
 }
 
 fn serve(config: Config) -> anyhow::Result<()> {
     crate::bugs::arm();
     telemetry::init(config.log.format, &config.log.filter)?;
+    crate::supervisor::shut().context("could not shut this process to others")?;
     tls::install_default();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
@@ -122,6 +178,5 @@ fn status(config: &Config) -> anyhow::Result<()> {
 }
 
 fn say(line: &str) -> anyhow::Result<()> {
-    use std::io::Write as _;
     writeln!(std::io::stdout(), "{line}").context("could not write")
 }

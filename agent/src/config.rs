@@ -1,14 +1,21 @@
 //! The agent's configuration: TOML, each key also `HOLDFAST_*`.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod allow;
+mod resource;
+
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use holdfast_common::adapter::Adapter;
 use holdfast_common::time::Millis;
 use holdfast_net::channel::Addresses;
 use holdfast_net::ops;
 use holdfast_net::telemetry::Format;
 use serde::Deserialize;
+
+use crate::enrol::Folder;
+pub use allow::Policy;
+pub(crate) use allow::fits;
+pub use resource::{CredentialSet, CredentialSets, Resource};
 
 /// All of it. Unknown keys are errors.
 #[derive(Clone, Debug, Deserialize)]
@@ -26,9 +33,15 @@ pub struct Config {
     /// What this host allows, whatever the coordinator says.
     #[serde(default)]
     pub policy: Policy,
+    /// The resources that this host allows, each in a table `[[resource]]`. None: all, within the policy.
+    #[serde(default)]
+    pub resource: Vec<Resource>,
     /// How archives are fetched.
     #[serde(default)]
     pub fetch: Fetch,
+    /// By what this machine is known again.
+    #[serde(default)]
+    pub machine: Machine,
     /// The disk that `state_dir` is on.
     #[serde(default)]
     pub disk: Disk,
@@ -38,6 +51,14 @@ pub struct Config {
     /// Health and metrics.
     #[serde(default)]
     pub ops: ops::Settings,
+}
+
+/// By what this machine is known again.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Machine {
+    /// A file whose first line stands for the machine, instead of `/etc/machine-id` and what the firmware says.
+    pub id_file: Option<PathBuf>,
 }
 
 /// The disk that `state_dir` is on.
@@ -61,57 +82,70 @@ impl Default for Disk {
 pub struct Coordinator {
     /// `https://host:port` or `host:port`, or a list of such: tried in turn, each name looked up at every try.
     pub address: Addresses,
-    /// PEM file with the authority that signed the coordinator's certificate.
-    pub ca: PathBuf,
+    /// PEM file with the authority that signed the coordinator's certificate. Missing: those in the identity's folder.
+    #[serde(default)]
+    pub ca: Option<PathBuf>,
     /// The name in the coordinator's certificate, where it is not the address's host.
     #[serde(default)]
     pub server_name: Option<String>,
 }
 
 /// Who this agent is: the name is the certificate's.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Identity {
-    /// PEM file.
-    pub certificate: PathBuf,
-    /// PEM file.
-    pub key: PathBuf,
-}
-
-/// What this host allows.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Policy {
-    /// Adapters that may run here: `command`, `release`, and `check` for health checks over HTTP and TCP. A check by a
-    /// command is a command.
-    pub adapters: BTreeSet<String>,
-    /// Targets that may run here, by name; `*` at the end stands for any rest. Empty allows all.
-    pub targets: Vec<String>,
+pub struct Identity {
+    /// PEM file, of a certificate from elsewhere.
+    pub certificate: Option<PathBuf>,
+    /// PEM file.
+    pub key: Option<PathBuf>,
+    /// The folder that `holdfast-agent join` wrote, in their place.
+    pub dir: Option<PathBuf>,
 }
 
-impl Default for Policy {
-    fn default() -> Self {
-        Self {
-            adapters: [Adapter::Command, Adapter::Release, Adapter::Check]
-                .map(|adapter| adapter.name().to_owned())
-                .into(),
-            targets: Vec::new(),
+/// Where the agent's certificates are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificates {
+    /// Whom the coordinator is trusted by.
+    pub ca: PathBuf,
+    /// The agent's own.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+    /// Where that is renewed.
+    pub folder: Option<Folder>,
+}
+
+/// Identity and authorities don't go together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotTogether {
+    /// Neither, or both.
+    #[error("identity: expected either `dir`, which holdfast-agent join writes, or both `certificate` and `key`")]
+    Identity,
+    /// Nobody says whom to trust.
+    #[error("coordinator.ca is missing: only an identity's folder says whom to trust")]
+    Ca,
+}
+
+impl Config {
+    /// Where the certificates are.
+    pub fn certificates(&self) -> Result<Certificates, NotTogether> {
+        let ca = self.coordinator.ca.clone();
+        match (&self.identity.dir, &self.identity.certificate, &self.identity.key) {
+            (Some(dir), None, None) => {
+                let folder = Folder::at(dir);
+                Ok(Certificates {
+                    ca: ca.unwrap_or_else(|| folder.authorities()),
+                    certificate: folder.certificate(),
+                    key: folder.key(),
+                    folder: Some(folder),
+                })
+            }
+            (None, Some(certificate), Some(key)) => {
+                let ca = ca.ok_or(NotTogether::Ca)?;
+                Ok(Certificates { ca, certificate: certificate.clone(), key: key.clone(), folder: None })
+            }
+            (Some(_), _, _) | (None, _, _) => Err(NotTogether::Identity),
         }
-    }
-}
-
-impl Policy {
-    /// Whether this target may run here.
-    #[must_use]
-    pub fn allows_target(&self, name: &str) -> bool {
-        self.targets.is_empty() || self.targets.iter().any(|pattern| fits(pattern, name))
-    }
-}
-
-fn fits(pattern: &str, name: &str) -> bool {
-    match pattern.strip_suffix('*') {
-        Some(start) => name.starts_with(start),
-        None => pattern == name,
     }
 }
 

@@ -6,6 +6,7 @@
 //! | disk | ready | there is no room for new work: see [`crate::room`] |
 //! | descriptors | ready | there are too few for new work |
 //! | journal | ready | the journal's file is gone, another one, or can't be written |
+//! | identity | ready | the coordinator refuses this agent: as a copy, or as one that was removed |
 //! | serving | ready | it starts, or is to stop |
 //!
 //! Contact with the coordinator is no part: an agent without it carries on with what it holds. It is a note.
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_net::ops::{self, Health, Pages, Pulse, State};
+use holdfast_net::tls::ClientTls;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
@@ -23,6 +25,16 @@ use crate::places::Places;
 
 /// Where health and metrics are, on loopback, if nothing else is configured.
 pub const DEFAULT_OPS_PORT: u16 = 7445;
+
+/// What is worth knowing of the certificates: whether the newest files count.
+pub(crate) fn certificates(health: &Health, tls: &ClientTls) {
+    let tls = tls.clone();
+    health.note("certificates", move || match (tls.trouble(), tls.must_be_good_now()) {
+        (Some(why), _) => format!("the newest files can't be used, the ones before still count: {why}"),
+        (None, Err(error)) => error.to_string(),
+        (None, Ok(())) => "the files count as they are".to_owned(),
+    });
+}
 
 /// Registers every part.
 pub(crate) fn register(
@@ -40,6 +52,8 @@ pub(crate) fn register(
     let turns = pulse.clone();
     health.ready("work loop", move || turns.state(ready, ALWAYS));
     health.ready("journal", ops::kept(&Places::below(&config.state_dir).journal())?);
+    let told = Arc::clone(metrics);
+    health.ready("identity", move || told.refusal().map_or(State::Ok, State::Not));
     let stop = stop.clone();
     health.ready("serving", move || State::of(!stop.is_cancelled(), || "it is to stop".to_owned()));
     let metrics = Arc::clone(metrics);

@@ -4,7 +4,9 @@
 
 use std::ffi::OsString;
 use std::io::Write;
-use std::process::ExitCode;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
 
 use holdfast_common::id::OperationId;
 use serde::Serialize;
@@ -13,6 +15,7 @@ use serde::de::DeserializeOwned;
 use crate::adapters::release::calls::{self, Who};
 use crate::adapters::release::{self, Applied, ApplySpec, RaiseSpec};
 use crate::checks;
+use crate::policy::User;
 use crate::supervisor;
 
 /// The first argument that makes a call one of these.
@@ -45,6 +48,8 @@ pub mod name {
     pub const RELEASE_INSPECT: &str = "release-inspect";
     /// Looks at what runs: the argument is a `CheckSpec` in JSON.
     pub const CHECK: &str = "check";
+    /// Becomes a user, then a program: the argument is an `AsUser` in JSON.
+    pub const AS_USER: &str = "as-user";
 }
 
 /// What to read.
@@ -56,6 +61,37 @@ pub struct InspectSpec {
     pub operation: OperationId,
 }
 
+/// What to become. Holds no secret: it can be seen in the list of processes for a moment.
+#[derive(Clone, Debug, Serialize, serde::Deserialize)]
+pub struct AsUser {
+    /// Who.
+    pub user: User,
+    /// Which file.
+    pub program: PathBuf,
+    /// Its name, then its arguments. Never empty.
+    pub argv: Vec<String>,
+}
+
+/// A command that becomes that user and then that program. Where the program can't be run it exits with 127.
+pub(crate) fn as_user(what: &AsUser) -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    let argument = serde_json::to_string(what).expect("plain data serializes");
+    command.args([INTERNAL, name::AS_USER, &argument]);
+    command
+}
+
+fn become_it(what: AsUser) -> ExitCode {
+    if let Err(error) = supervisor::become_user(&what.user) {
+        return say(&format!("could not become user {}: {error}", what.user.name), ExitCode::from(127));
+    }
+    let mut command = Command::new(&what.program);
+    if let Some((name, arguments)) = what.argv.split_first() {
+        command.arg0(name).args(arguments);
+    }
+    let error = command.exec();
+    say(&format!("could not run {}: {error}", what.program.display()), ExitCode::from(127))
+}
+
 fn run(name: &str, argument: &str) -> ExitCode {
     match name {
         name::RELEASE_APPLY => with(argument, apply),
@@ -64,6 +100,7 @@ fn run(name: &str, argument: &str) -> ExitCode {
             with(argument, |spec: InspectSpec| answer(&release::inspect(&spec.root, &spec.operation)))
         }
         name::CHECK => with(argument, checks::run),
+        name::AS_USER => with(argument, become_it),
         _ => refuse("no such subcommand"),
     }
 }

@@ -7,17 +7,31 @@
 //!   uploads/<attempt>.<step>.json     an output that the coordinator does not have whole yet
 //!   locks/<target>                    held by the shim of a mutating step on that target
 //!   archives/<sha256>                 fetched archives; `.part` on their way
+//!   refusals.jsonl                    what this host did not allow
+//!   inspections/<id>/                 credentials of an inspection command, while it runs
+//!   attempts/<attempt>/credentials/   those of a step's command, while it runs
 //!   attempts/<attempt>/archives/      links to those that the attempt needs
 //!   attempts/<attempt>/work/          where the attempt's commands run
 //!   attempts/<attempt>/steps/<step>/  what is known of one step, see [`StepFolder`]
 //! ```
+//!
+//! Nobody but the agent's own user can read any of it. Where commands run as another user the way to their work folder can be
+//! passed, and not listed, while an attempt of theirs is at work; everything beside that way stays shut.
 
+use std::fs::{self, File, Permissions};
 use std::io;
+use std::os::unix::fs::{PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use holdfast_common::id::{AttemptId, StepName, TargetName};
 
 use crate::durable;
+use crate::policy::User;
+
+/// For the agent's user alone.
+const SHUT: u32 = 0o700;
+/// Others can pass, and not list it.
+const PASS: u32 = 0o711;
 
 /// The state folder.
 #[derive(Clone, Debug)]
@@ -40,12 +54,70 @@ impl Places {
 
     /// Makes the layout where it is missing. The state folder's parent must be there.
     pub fn prepare(&self) -> io::Result<()> {
-        for folder in
-            [self.state.clone(), self.state.join("locks"), self.state.join("attempts"), self.uploads(), self.archives()]
-        {
+        for folder in [self.state.clone(), self.state.join("locks"), self.attempts(), self.uploads(), self.archives()] {
             durable::ensure_dir(&folder)?;
         }
+        for folder in [self.state.join("locks"), self.uploads(), self.archives()] {
+            set_mode(&folder, SHUT)?;
+        }
+        self.shut_files()?;
+        // What a crash has left.
+        match fs::remove_dir_all(self.inspections()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// The journal and its like: SQLite makes its side files as the journal is.
+    fn shut_files(&self) -> io::Result<()> {
+        for entry in fs::read_dir(&self.state)? {
+            let entry = entry?;
+            if entry.file_type()?.is_file() {
+                match set_mode(&entry.path(), 0o600) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                    Ok(()) | Err(_) => {}
+                }
+            }
+        }
         Ok(())
+    }
+
+    /// Where the credentials of inspection commands are, while they run.
+    fn inspections(&self) -> PathBuf {
+        self.state.join("inspections")
+    }
+
+    /// A place for the credentials of one inspection, that its user can reach.
+    pub(crate) fn inspection(&self, user: Option<&User>) -> io::Result<PathBuf> {
+        durable::ensure_dir(&self.inspections())?;
+        set_mode(&self.inspections(), if user.is_some() { PASS } else { SHUT })?;
+        if user.is_some() {
+            set_mode(&self.state, PASS)?;
+        }
+        Ok(self.inspections().join(uuid::Uuid::new_v4().to_string()))
+    }
+
+    /// Where the credentials of a step's command are, while it runs.
+    #[must_use]
+    pub fn credentials(&self, attempt: AttemptId) -> PathBuf {
+        self.attempt(attempt).join("credentials")
+    }
+
+    /// Gives the attempt's work folder to that user, and opens the way to it. Other attempts stay shut.
+    pub(crate) fn let_in(&self, attempt: AttemptId, user: &User) -> io::Result<()> {
+        for folder in [self.state.clone(), self.attempts(), self.attempt(attempt)] {
+            set_mode(&folder, PASS)?;
+        }
+        set_mode(&self.attempt(attempt).join("steps"), SHUT)?;
+        let work = File::open(self.work(attempt))?;
+        work.set_permissions(Permissions::from_mode(SHUT))?;
+        if user.is_own() { Ok(()) } else { fchown(&work, Some(user.uid), Some(user.gid)) }
+    }
+
+    /// Shuts the attempt's folder, and removes credentials that are left in it.
+    pub(crate) fn shut(&self, attempt: AttemptId) -> io::Result<()> {
+        crate::secrets::Folder::remove(&self.credentials(attempt))?;
+        set_mode(&self.attempt(attempt), SHUT)
     }
 
     /// The file that the one agent on this folder holds a lock on.
@@ -109,9 +181,17 @@ impl Places {
         Ok(step)
     }
 
-    fn attempt(&self, attempt: AttemptId) -> PathBuf {
-        self.state.join("attempts").join(attempt.to_string())
+    fn attempts(&self) -> PathBuf {
+        self.state.join("attempts")
     }
+
+    fn attempt(&self, attempt: AttemptId) -> PathBuf {
+        self.attempts().join(attempt.to_string())
+    }
+}
+
+fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    fs::set_permissions(path, Permissions::from_mode(mode))
 }
 
 /// What is known of one step of one attempt.

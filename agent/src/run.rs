@@ -17,8 +17,9 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::boottime::BootTime;
-use crate::config::Config;
+use crate::config::{Certificates, Config, NotTogether};
 use crate::driver::{Clock, Driver, Event, Hands};
+use crate::enrol::renew;
 use crate::fetch::Fetcher;
 use crate::hands::Workshop;
 use crate::health;
@@ -26,6 +27,7 @@ use crate::journal::{self, Journal};
 use crate::logs::Uploader;
 use crate::metrics::Metrics;
 use crate::places::Places;
+use crate::policy;
 use crate::room::HostRoom;
 use crate::session::{self, FromCoordinator, Hurry, Owner, Pace, Welcome};
 
@@ -41,9 +43,15 @@ pub enum Error {
     /// A certificate or key can't be used.
     #[error(transparent)]
     Tls(#[from] net_tls::Error),
+    /// The configuration names no whole identity.
+    #[error(transparent)]
+    Identity(#[from] NotTogether),
     /// Health and metrics can't be served.
     #[error(transparent)]
     Ops(#[from] ops::Error),
+    /// The host's policy can't be kept.
+    #[error("the host's policy can't be kept: {}", .0.join("; "))]
+    Policy(Vec<String>),
     /// The thread or runtime can't be made.
     #[error("could not start the agent's threads: {0}")]
     Threads(#[from] std::io::Error),
@@ -51,7 +59,20 @@ pub enum Error {
 
 /// Runs until `stop`. Work under way goes on under its shims; the next agent takes it up.
 pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Error> {
+    let policy = policy::check(&config, policy::Occasion::Start);
+    if !policy.errors.is_empty() {
+        return Err(Error::Policy(policy.errors));
+    }
+    policy.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     let tls = tls(&config)?;
+    let folder = config.certificates()?.folder;
+    tokio::spawn(tls.clone().follow(stop.clone()));
+    if let Err(error) = tls.must_be_good_now() {
+        tracing::error!(%error, "no coordinator will let this agent in: set the clock, or join again with holdfast-agent join");
+    }
+    if let Some(folder) = folder {
+        tokio::spawn(renew::keep(config.coordinator.address.clone(), tls.clone(), folder, stop.clone()));
+    }
     let _journal_says_what_is_wrong = std::fs::create_dir_all(&config.state_dir);
     let descriptors = room::watch_descriptors();
     let room = Arc::new(HostRoom::on(&config.state_dir, config.disk.reserve_bytes, descriptors.clone()));
@@ -59,25 +80,23 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Error> {
     room::register(&health, room.watch(), descriptors);
     let _ops = health::serve(&config, health.clone(), Arc::clone(&metrics)).await?;
     let Some(journal) = open(&config, &room, &stop).await? else { return Ok(()) };
+    health::certificates(&health, &tls);
     health::register(&health, &config, &pulse, &metrics, &stop)?;
     let (events, inbox) = mpsc::channel();
     let logs =
         Uploader::start(&config.coordinator.address, &tls, &config.state_dir, stop.clone(), Arc::clone(&metrics))?;
     let places = Places::below(&config.state_dir);
     let fetcher = Fetcher::new(&config, &tls, places.clone());
-    let workshop = Workshop::new(places, events.clone(), logs, fetcher, Arc::clone(&room))?;
-    let driver = Driver::new(journal, workshop, Clocks, config.clone())?.measured(metrics, pulse).on(room);
-    keep(&config, &tls, driver, events, inbox, &stop).await
+    let workshop = Workshop::new(places, events.clone(), logs, fetcher, Arc::clone(&room), policy::Host::of(&config))?;
+    let driver = Driver::new(journal, workshop, Clocks, config.clone())?.measured(Arc::clone(&metrics), pulse).on(room);
+    keep(&config, &tls, driver, (events, inbox), metrics, &stop).await
 }
 
 /// What the agent trusts and shows.
 pub fn tls(config: &Config) -> Result<ClientTls, Error> {
-    let identity = &config.identity;
-    Ok(ClientTls::from_files(
-        &config.coordinator.ca,
-        Some((&identity.certificate, &identity.key)),
-        config.coordinator.server_name.as_deref(),
-    )?)
+    let Certificates { ca, certificate, key, folder: _ } = config.certificates()?;
+    let server_name = config.coordinator.server_name.as_deref();
+    Ok(ClientTls::from_files(&ca, Some((&certificate, &key)), server_name)?)
 }
 
 /// [`run`] with other hands, that are made once the state folder is this agent's alone, and without a word of its health. They
@@ -91,15 +110,15 @@ pub async fn run_with<H: Hands + Send + 'static>(
     let journal = Journal::open(&config.state_dir, IncarnationId(Uuid::new_v4()))?;
     let (events, inbox) = mpsc::channel();
     let driver = Driver::new(journal, hands(events.clone())?, Clocks, config.clone())?;
-    keep(&config, tls, driver, events, inbox, &stop).await
+    keep(&config, tls, driver, (events, inbox), Arc::default(), &stop).await
 }
 
 async fn keep<H: Hands + Send + 'static>(
     config: &Config,
     tls: &ClientTls,
     driver: Driver<H, Clocks>,
-    events: mpsc::Sender<Event>,
-    inbox: mpsc::Receiver<Event>,
+    (events, inbox): (mpsc::Sender<Event>, mpsc::Receiver<Event>),
+    metrics: Arc<Metrics>,
     stop: &CancellationToken,
 ) -> Result<(), Error> {
     let thread = std::thread::Builder::new().name("driver".to_owned()).spawn(move || {
@@ -112,7 +131,7 @@ async fn keep<H: Hands + Send + 'static>(
     })?;
     let state = Path::new(&config.state_dir).display();
     tracing::info!(%state, version = env!("CARGO_PKG_VERSION"), "agent started");
-    let mut owner = DriverInbox(events.clone());
+    let mut owner = DriverInbox(events.clone(), metrics);
     let seed = rand::random();
     session::keep(&config.coordinator.address, tls, Pace::default(), seed, &mut owner, stop).await;
     let _ended = events.send(Event::Stop);
@@ -155,7 +174,7 @@ impl Clock for Clocks {
 }
 
 /// The session's way to the driver.
-struct DriverInbox(mpsc::Sender<Event>);
+struct DriverInbox(mpsc::Sender<Event>, Arc<Metrics>);
 
 impl Owner for DriverInbox {
     async fn hello(&mut self) -> Option<Hello> {
@@ -170,6 +189,11 @@ impl Owner for DriverInbox {
 
     async fn message(&mut self, session: SessionId, message: FromCoordinator) {
         let _stopped = self.0.send(Event::Message(session, message));
+    }
+
+    fn refused(&mut self, why: String) {
+        tracing::error!(why, "the coordinator refuses this agent: it is tried again seldom");
+        self.1.is_refused(Some(why));
     }
 
     async fn down(&mut self) -> Hurry {

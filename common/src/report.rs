@@ -176,3 +176,18 @@ pub enum DeclineReason {
     /// Its host's disk has no room for a step's records, or there are no descriptors for it.
     NoRoom,
 }
+
+/// An offer that was not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Declined {
+    /// Why.
+    pub reason: DeclineReason,
+    /// In the agent's words, where it has more to say: the rule of its host. Data, never interpreted.
+    pub detail: String,
+}
+
+impl From<DeclineReason> for Declined {
+    fn from(reason: DeclineReason) -> Self {
+        Self { reason, detail: String::new() }
+    }
+}

@@ -14,12 +14,16 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use holdfast_common::time::Millis;
 pub use holdfast_net::config::Span;
 use holdfast_net::ops;
 use holdfast_net::telemetry::Format;
 use serde::Deserialize;
+
+use crate::ca::Files;
+use crate::sessions::Bounds;
 
 /// All of it. A relative path is relative to the working directory.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -32,6 +36,12 @@ pub struct Config {
     pub listen: Listen,
     /// Certificates and keys.
     pub tls: Tls,
+    /// The authority that signs the certificates of hosts that join.
+    #[serde(default)]
+    pub ca: Ca,
+    /// How hosts become agents.
+    #[serde(default)]
+    pub enrol: Enrol,
     /// Leases.
     #[serde(default)]
     pub lease: Lease,
@@ -50,6 +60,9 @@ pub struct Config {
     /// The look at the whole store, again and again.
     #[serde(default)]
     pub audit: Audit,
+    /// When so many agents fall silent at once that the coordinator suspects itself.
+    #[serde(default)]
+    pub mass_loss: MassLoss,
     /// The log on stderr.
     #[serde(default)]
     pub log: Log,
@@ -82,8 +95,33 @@ pub struct Tls {
     pub cert: PathBuf,
     /// Its key.
     pub key: PathBuf,
-    /// The authority that signs agents' certificates.
-    pub client_ca: PathBuf,
+    /// The authority that signs agents' certificates, where that is not the coordinator's own, or not it alone.
+    #[serde(default)]
+    pub client_ca: Option<PathBuf>,
+}
+
+/// The coordinator's own authority.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Ca {
+    /// Its certificates; `ca/ca.pem` in `data_dir` if nothing else is said.
+    pub cert: Option<PathBuf>,
+    /// Its key; `ca/ca.key` in `data_dir` if nothing else is said. Without this file nothing is signed.
+    pub key: Option<PathBuf>,
+}
+
+/// How hosts become agents.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Enrol {
+    /// How long an agent's certificate is good. Agents renew it when two thirds are over.
+    pub certificate_life: Span,
+}
+
+impl Default for Enrol {
+    fn default() -> Self {
+        Self { certificate_life: Span(Millis::from_secs(30 * 24 * 3600)) }
+    }
 }
 
 /// Leases.
@@ -187,6 +225,37 @@ impl Default for Audit {
     }
 }
 
+/// When so many agents fall silent at once that the coordinator suspects itself.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MassLoss {
+    /// More than so many percent of the agents in contact.
+    pub percent: u8,
+    /// No fewer agents than these.
+    pub at_least: usize,
+    /// Within so long.
+    pub within: Span,
+    /// How long it hands out nothing new at most.
+    pub patience: Span,
+}
+
+impl Default for MassLoss {
+    fn default() -> Self {
+        let Bounds { percent, at_least, within, patience } = Bounds::default();
+        let span = |bound: Duration| Span(Millis(u64::try_from(bound.as_millis()).unwrap_or(u64::MAX)));
+        Self { percent, at_least, within: span(within), patience: span(patience) }
+    }
+}
+
+impl MassLoss {
+    /// As the sessions judge by them.
+    #[must_use]
+    pub fn bounds(&self) -> Bounds {
+        let Self { percent, at_least, within, patience } = self;
+        Bounds { percent: *percent, at_least: *at_least, within: within.0.into(), patience: patience.0.into() }
+    }
+}
+
 /// The log on stderr.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -239,11 +308,34 @@ impl Config {
         store_in(&self.data_dir)
     }
 
+    /// Where the coordinator's own authority is, or would be.
+    #[must_use]
+    pub fn authority(&self) -> Files {
+        let inside = |name: &str| self.data_dir.join("ca").join(name);
+        Files {
+            certificates: self.ca.cert.clone().unwrap_or_else(|| inside("ca.pem")),
+            key: self.ca.key.clone().unwrap_or_else(|| inside("ca.key")),
+        }
+    }
+
+    /// The files of every authority whose agents are let in.
+    pub fn client_authorities(&self) -> Result<Vec<PathBuf>, Error> {
+        let own = self.authority().certificates;
+        if self.tls.client_ca.is_none() && !own.exists() {
+            let why = "is missing, and there is no authority of the coordinator's own: holdfast-coordinator ca create";
+            return Err(Error::Value { key: "tls.client_ca", why });
+        }
+        Ok(self.tls.client_ca.iter().cloned().chain([own]).collect())
+    }
+
     fn check(&self) -> Result<(), Error> {
         const LONGEST_HEARTBEAT: Millis = Millis::from_secs(3600);
         let interval = self.heartbeat.interval.0;
         if interval.0 == 0 || interval > LONGEST_HEARTBEAT {
             return Err(Error::Value { key: "heartbeat.interval", why: "must be above zero and at most an hour" });
+        }
+        if self.enrol.certificate_life.0 < Millis::from_secs(1) {
+            return Err(Error::Value { key: "enrol.certificate_life", why: "must be at least a second" });
         }
         if self.lease.margin.0 > LONGEST_HEARTBEAT {
             return Err(Error::Value { key: "lease.margin", why: "must be at most an hour" });
@@ -253,6 +345,12 @@ impl Config {
         }
         if self.audit.every.0 < Millis(100) {
             return Err(Error::Value { key: "audit.every", why: "must be at least 100ms" });
+        }
+        if !(1..=100).contains(&self.mass_loss.percent) {
+            return Err(Error::Value { key: "mass_loss.percent", why: "must be 1 to 100; 100 turns it off" });
+        }
+        if self.mass_loss.at_least == 0 {
+            return Err(Error::Value { key: "mass_loss.at_least", why: "must be at least 1" });
         }
         if self.output.max_bytes == 0 {
             return Err(Error::Value { key: "output.max_bytes", why: "must be above zero" });
@@ -305,6 +403,8 @@ mod tests {
             ("[output]\nkeep_age = \"long\"", "output.keep_age"),
             ("[archives]\nkeep_bytes_total = 5", "archives.max_bytes"),
             ("[audit]\nevery = \"1ms\"", "audit.every"),
+            ("[mass_loss]\npercent = 0", "mass_loss.percent"),
+            ("[mass_loss]\nat_least = 0", "mass_loss.at_least"),
             ("[listen]\naddress = \"somewhere\"", "listen.address"),
         ] {
             let told = read(&format!("{LEAST}{more}\n")).expect_err(more);

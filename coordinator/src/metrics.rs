@@ -62,6 +62,7 @@ const CANCEL_ENDS: &str = "holdfast_cancel_outcomes_total";
 const DECIDED: &str = "holdfast_decisions_total";
 const EVENTS: &str = "holdfast_events_total";
 const AGENTS: &str = "holdfast_agents";
+const SUSPECTED: &str = "holdfast_mass_loss_suspected";
 const COMMIT: &str = "holdfast_store_commit_seconds";
 const BATCH: &str = "holdfast_driver_batch_messages";
 const WAITING: &str = "holdfast_driver_waiting_messages";
@@ -115,6 +116,12 @@ const OWN: &[Row] = &[
     Row::new(EVENTS, Kind::Counter, In::Number, "Committed events").by(&[("event", facts::EVENTS)]),
     Row::new(AGENTS, Kind::Gauge, In::Number, "Agents that were ever heard, by whether they have a session now")
         .by(&[("contact", CONTACTS)]),
+    Row::new(
+        SUSPECTED,
+        Kind::Gauge,
+        In::Number,
+        "1 while so many agents fell silent at once that nothing new is handed out",
+    ),
     Row::new(COMMIT, Kind::Histogram, In::Seconds, "How long a commit of the store took, with its sync"),
     Row::new(BATCH, Kind::Histogram, In::Number, "Messages that one turn of the driver took together"),
     Row::new(WAITING, Kind::Gauge, In::Number, "Messages that wait for the driver"),
@@ -158,6 +165,7 @@ pub struct Metrics {
     decided: Family<By, Counter>,
     events: Family<By, Counter>,
     agents: Family<By, Gauge>,
+    suspected: Gauge,
     commit: Histogram,
     batch: Histogram,
     waiting: Gauge,
@@ -216,6 +224,7 @@ impl Metrics {
             agents: Family::default(),
             commit: latencies(),
             batch: Histogram::new([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]),
+            suspected: Gauge::default(),
             waiting: Gauge::default(),
             requests: Family::default(),
             open_requests: Family::default(),
@@ -279,6 +288,7 @@ impl Metrics {
         table::register(registry, OWN, DECIDED, self.decided.clone());
         table::register(registry, OWN, EVENTS, self.events.clone());
         table::register(registry, OWN, AGENTS, self.agents.clone());
+        table::register(registry, OWN, SUSPECTED, self.suspected.clone());
         table::register(registry, OWN, COMMIT, self.commit.clone());
         table::register(registry, OWN, BATCH, self.batch.clone());
         table::register(registry, OWN, WAITING, self.waiting.clone());
@@ -323,6 +333,7 @@ impl Metrics {
         for (contact, count) in CONTACTS.iter().zip([connected, agents.len() - connected]) {
             self.agents.get_or_create(&[("contact", contact)]).set(number(count));
         }
+        self.suspected.set(i64::from(sources.directory.suspicion().is_some()));
         self.waiting.set(number(sources.driver.waiting()));
     }
 

@@ -29,6 +29,7 @@ use holdfast_net::room::{self, Descriptors};
 use holdfast_net::serve::{self as wire, Routes};
 use holdfast_net::tls::ServerTls;
 use holdfast_proto::v1::agent_service_server::AgentServiceServer;
+use holdfast_proto::v1::enroll_service_server::EnrollServiceServer;
 use holdfast_proto::v1::operator_service_server::OperatorServiceServer;
 use holdfast_proto::{FILE_DESCRIPTOR_SET, MAX_MESSAGE_BYTES};
 use rand::SeedableRng;
@@ -41,16 +42,16 @@ use tonic_health::server::{HealthReporter, HealthService};
 use uuid::Uuid;
 
 use crate::archives::{self, Archives};
-use crate::auth::{Guard, Refusals};
+use crate::auth::{Books, Guard, Guesses, Refusals, Revocations};
 use crate::config::Config;
 use crate::driver::thread::{self, SystemClock};
 use crate::driver::{self, Clock, Driver, Moment, Settings};
-use crate::grpc::{Agents, Limits, Measured, Operators, Shared};
+use crate::grpc::{Agents, Enrolling, Limits, Measured, Operators, Shared, Signer};
 use crate::health::{self, Stage};
 use crate::logs::{self, Logs};
 use crate::metrics::Metrics;
 use crate::room::{Disk, Space};
-use crate::sessions::{Directory, Profile};
+use crate::sessions::{Directory, Profile, Standing, mass_loss};
 use crate::store::sqlite::SqliteStore;
 use crate::store::{self, Identity, Reader, Store};
 use crate::tokens::StoredTokens;
@@ -75,11 +76,15 @@ pub const DEFAULT_OPS_PORT: u16 = 7444;
 const FOLLOW_EVERY: Duration = Duration::from_millis(500);
 const READY_WITHIN: Duration = Duration::from_secs(3);
 
-const SERVICES: [&str; 3] = ["", "holdfast.v1.AgentService", "holdfast.v1.OperatorService"];
+const SERVICES: [&str; 4] =
+    ["", "holdfast.v1.AgentService", "holdfast.v1.OperatorService", "holdfast.v1.EnrollService"];
+
+/// Largest message of a host that asks for a certificate.
+const MAX_ENROLLING_BYTES: usize = 64 * 1024;
 
 /// Serves until `shutdown`. An error is why it could not start, or how it failed.
 pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Result<()> {
-    let tls = ServerTls::from_files(&config.tls.cert, &config.tls.key, &config.tls.client_ca)?;
+    let tls = ServerTls::trusting(&config.tls.cert, &config.tls.key, &config.client_authorities()?)?;
     make_folder(&config.data_dir)
         .with_context(|| format!("could not make the data folder {}", config.data_dir.display()))?;
     let listener = wire::listen(config.listen.address)
@@ -96,7 +101,10 @@ pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Resul
     room::register(&health, disk.watch(), descriptors.clone());
     let pulse = Pulse::new();
     let verdict = Verdict::default();
-    let started = start(&config, &shutdown, disk, descriptors, &pulse, &metrics, &verdict).await;
+    health::certificates(&health, &tls);
+    tokio::spawn(tls.clone().follow(shutdown.clone()));
+    let around = Around { disk, descriptors, pulse: &pulse, metrics: &metrics, verdict: &verdict, tls: &tls };
+    let started = start(&config, &shutdown, around).await;
     let Some((shared, driver_thread)) = started.context("could not start on the store")? else { return Ok(()) };
     let (logs, reader, age) = (shared.logs.clone(), shared.reader.clone(), config.output.keep_age.0);
     tokio::spawn(logs::retention::run(logs, reader, age, wall, shutdown.clone()));
@@ -104,14 +112,23 @@ pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Resul
     tokio::spawn(archives::retention::run(archives, reader, shutdown.clone()));
     let (reader, driver, every) = (shared.reader.clone(), shared.driver.clone(), config.audit.every.0.into());
     auditor::register(&health, &verdict);
+    mass_loss::register(&health, &shared.directory);
+    tokio::spawn(mass_loss::watch(Arc::clone(&shared.directory), shared.driver.clone(), shutdown.clone()));
     tokio::spawn(auditor::run(reader, verdict, driver, every, shutdown.clone()));
     health::register(&health, &config, &pulse, &shared.driver).context("could not look at the store")?;
     let reporter = HealthReporter::new();
     set_health(&reporter, ServingStatus::NotServing).await;
 
     let limits = wire::Limits::default();
-    let tokens = Arc::new(StoredTokens::new(shared.reader.clone()));
-    let gate = Guard::new(routes(&shared, &reporter)?, tokens, Arc::new(shared.driver.clone()), shared.clock);
+    let guesses = Arc::new(Guesses::default());
+    let books = Books {
+        tokens: Arc::new(StoredTokens::new(shared.reader.clone())),
+        refusals: Arc::new(shared.driver.clone()),
+        revocations: shared.revocations.clone(),
+        guesses: Arc::clone(&guesses),
+        clock: shared.clock,
+    };
+    let gate = Guard::new(routes(&shared, guesses, &reporter)?, books);
     let gate = Measured::new(gate, metrics);
     let stop = shutdown.clone();
     let serving =
@@ -204,17 +221,24 @@ async fn start_ops(config: &Config, health: &Health, metrics: &Arc<Metrics>) -> 
     Ok(listener.map(|listener| ops::Server::start(listener, pages)))
 }
 
+/// What stands before the store does.
+struct Around<'a> {
+    disk: Disk,
+    descriptors: watch::Receiver<Descriptors>,
+    pulse: &'a Pulse,
+    metrics: &'a Arc<Metrics>,
+    verdict: &'a Verdict,
+    tls: &'a ServerTls,
+}
+
 /// The store, its driver, and what handlers work with. On a disk that is full it waits for room, without a restart; `None`
 /// when it was told to stop meanwhile.
 async fn start(
     config: &Config,
     shutdown: &CancellationToken,
-    mut disk: Disk,
-    descriptors: watch::Receiver<Descriptors>,
-    pulse: &Pulse,
-    metrics: &Arc<Metrics>,
-    verdict: &Verdict,
+    around: Around<'_>,
 ) -> anyhow::Result<Option<(Shared, std::thread::JoinHandle<()>)>> {
+    let Around { mut disk, descriptors, pulse, metrics, verdict, tls } = around;
     let clock = SystemClock::new();
     let room = disk.watch();
     let opened = loop {
@@ -232,13 +256,14 @@ async fn start(
             () = tokio::time::sleep(ROOM_AGAIN) => {}
         }
     };
-    let Opened { driver, identity, reader, directory, handle, inbox } = opened;
+    let Opened { driver, identity, reader, directory, revocations, handle, inbox } = opened;
     let driver = driver.measured(Arc::clone(metrics))?.audited(verdict.clone());
     metrics.read_from(Arc::clone(&directory), handle.clone(), wall);
     let driver_thread = thread::spawn(driver.on(Box::new(disk)), inbox, clock, pulse.clone())?;
     let shared = Shared {
         room,
         descriptors,
+        verdict: verdict.clone(),
         driver: handle,
         reader,
         directory,
@@ -255,6 +280,8 @@ async fn start(
             },
         )?,
         attachments: config.data_dir.join("attachments"),
+        revocations,
+        signer: Signer { files: config.authority(), life: config.enrol.certificate_life.0, tls: tls.clone() },
         identity,
         limits: Limits {
             heartbeat_interval: config.heartbeat.interval.0,
@@ -273,6 +300,7 @@ struct Opened {
     identity: Identity,
     reader: Reader,
     directory: Arc<Directory>,
+    revocations: Revocations,
     handle: driver::Handle,
     inbox: driver::Inbox,
 }
@@ -280,10 +308,15 @@ struct Opened {
 fn open(config: &Config, clock: &SystemClock) -> Result<Opened, store::Error> {
     let store = SqliteStore::open(&config.store(), StoreId(Uuid::new_v4()), wall())?;
     let (identity, reader) = (store.identity(), store.reader());
-    let directory = Arc::new(Directory::default());
+    let directory = Arc::new(Directory::new(config.mass_loss.bounds()));
     for row in reader.agents()? {
         directory.remember(row.name.clone(), remembered(&row), row.last_heard);
     }
+    let identities = reader.agent_identities()?;
+    for (agent, identity) in &identities {
+        directory.stand(agent, Standing::from(identity));
+    }
+    let revocations = Revocations::of(&identities, &reader.certificates()?);
     let (handle, inbox) = driver::channel();
     let driver = Driver::open(
         store,
@@ -293,7 +326,7 @@ fn open(config: &Config, clock: &SystemClock) -> Result<Opened, store::Error> {
         &inbox,
         Moment::of(clock),
     )?;
-    Ok(Opened { driver, identity, reader, directory, handle, inbox })
+    Ok(Opened { driver, identity, reader, directory, revocations, handle, inbox })
 }
 
 fn remembered(row: &store::AgentRow) -> Profile {
@@ -306,20 +339,22 @@ fn remembered(row: &store::AgentRow) -> Profile {
     }
 }
 
-fn routes(shared: &Shared, health: &HealthReporter) -> anyhow::Result<Routes> {
+fn routes(shared: &Shared, guesses: Arc<Guesses>, health: &HealthReporter) -> anyhow::Result<Routes> {
     let agents = AgentServiceServer::new(Agents::new(shared.clone()))
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
     let operators = OperatorServiceServer::new(Operators::new(shared.clone()))
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
+    let enrolling = EnrollServiceServer::new(Enrolling::new(shared.clone(), guesses))
+        .max_decoding_message_size(MAX_ENROLLING_BYTES);
     let health = HealthServer::new(HealthService::from_health_reporter(health.clone()));
     let reflection = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         .build_v1()
         .context("could not read the protocol's own descriptors")?;
-    Ok(Routes::new().with(agents).with(operators).with(health).with(reflection))
+    Ok(Routes::new().with(agents).with(operators).with(enrolling).with(health).with(reflection))
 }
 
 async fn set_health(health: &HealthReporter, status: ServingStatus) {
@@ -341,6 +376,10 @@ impl driver::Sessions for Directory {
 
     fn reachable(&self, target: &TargetSpec, resource: &ResourceName, home: Option<&AgentName>) -> Vec<AgentName> {
         Directory::reachable(self, target, resource, home)
+    }
+
+    fn suspects_itself(&self) -> bool {
+        self.suspicion().is_some()
     }
 
     fn stands(&self, agent: &AgentName) {

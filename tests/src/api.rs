@@ -11,8 +11,8 @@ use holdfast_proto::v1::{
     AttestRequest, AttestedRunner, AttestedTarget, CancelAnswer, CancelDeploymentRequest, Contact, DecideRequest,
     DecisionKind, Deployment, DeploymentState, Event, Evidence, FenceOffDeploymentRequest, GetDeploymentRequest,
     GetReconciliationRequest, GetTargetRequest, InspectDeploymentRequest, ListAgentsRequest, ListEvidenceRequest,
-    ListRollbackCandidatesRequest, ReadLogsRequest, Reconciliation, RollbackCandidate, RollbackRequest, SubmitRequest,
-    Target, WatchEventsRequest,
+    ListRollbackCandidatesRequest, PlanRequest, ReadLogsRequest, Reconciliation, RollbackCandidate, RollbackRequest,
+    SubmitRequest, Target, WatchEventsRequest,
 };
 use tonic::Status;
 use tonic::service::interceptor::InterceptedService;
@@ -53,6 +53,13 @@ impl Operator {
         let request = GetTargetRequest { target: target.to_owned() };
         let answer = self.client.clone().get_target(request).await.expect("the target is there");
         answer.into_inner().target.expect("the answer shows the target")
+    }
+
+    /// What the file would do now.
+    pub async fn plan(&self, file: &str) -> holdfast_proto::v1::Plan {
+        let request = PlanRequest { file: file.to_owned(), ..PlanRequest::default() };
+        let answer = self.client.clone().plan(request).await.expect("the file can be planned");
+        answer.into_inner().plan.expect("the answer shows the plan")
     }
 
     /// Submits under a new request id.

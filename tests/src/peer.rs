@@ -150,7 +150,8 @@ impl Peer {
     pub async fn take_offer(&mut self) -> Offer {
         let offer = self.offer().await;
         let kind = OfferAnswerKind::Accepted.into();
-        self.say(Says::OfferAnswer(OfferAnswer { claim: offer.claim.clone(), kind, reason: 0 })).await;
+        self.say(Says::OfferAnswer(OfferAnswer { claim: offer.claim.clone(), kind, reason: 0, ..Default::default() }))
+            .await;
         offer
     }
 

@@ -8,7 +8,7 @@ use holdfast_common::claim::Claim;
 use holdfast_common::fence::Fence;
 use holdfast_common::id::{AttemptId, EvidenceId, StepName, TargetName};
 use holdfast_common::outcome::Exit;
-use holdfast_common::report::{DeclineReason, Report, ReportBody, ReportSequence, Reread};
+use holdfast_common::report::{DeclineReason, Declined, Report, ReportBody, ReportSequence, Reread};
 use holdfast_common::spec::StepBody;
 use holdfast_common::text::bounded;
 use holdfast_proto::convert::{WireEnum as _, claim_to_wire, reading_to_wire, report_to_wire};
@@ -41,7 +41,7 @@ pub(super) struct Batch {
     /// Answers to such questions.
     pub(super) findings: Vec<(EvidenceId, Finding)>,
     /// Offers that are not taken: that promises nothing, and is said at once.
-    pub(super) declined: Vec<(Claim, DeclineReason)>,
+    pub(super) declined: Vec<(Claim, Declined)>,
     /// Whether the log has heard that this one is owed.
     told: bool,
     /// Whether an attempt may have nothing left to say.
@@ -110,14 +110,18 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             self.send_unjournaled(&batch);
         }
         let committed = self.commit(&mut batch);
+        if committed.is_ok() && std::mem::take(&mut batch.welcomed) {
+            self.kept_token.clone_from(&self.token);
+            self.say(connect_request::Message::WelcomeKept(v1::WelcomeKept {}));
+        }
         match (std::mem::take(&mut batch.replay), &committed) {
             // Also while something is owed: what the journal has is durable.
             (true, _) => self.replay(),
             (false, Ok(reports)) => reports.iter().for_each(|(claim, report)| self.say_report(*claim, report)),
             (false, Err(NoRoom)) => {}
         }
-        for (claim, reason) in std::mem::take(&mut batch.declined) {
-            self.say_offer_answer(claim, Some(reason));
+        for (claim, declined) in std::mem::take(&mut batch.declined) {
+            self.say_offer_answer(claim, Some(declined));
         }
         for (id, finding) in std::mem::take(&mut batch.findings) {
             self.say_finding(id, finding);
@@ -292,7 +296,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         }
     }
 
-    fn say_offer_answer(&mut self, claim: Claim, declined: Option<DeclineReason>) {
+    fn say_offer_answer(&mut self, claim: Claim, declined: Option<Declined>) {
         crash::point(CrashPoint::BeforeOfferAnswer);
         self.say(connect_request::Message::OfferAnswer(v1::OfferAnswer {
             claim: Some(claim_to_wire(claim)),
@@ -300,7 +304,8 @@ impl<H: Hands, C: Clock> Driver<H, C> {
                 None => v1::OfferAnswerKind::Accepted as i32,
                 Some(_) => v1::OfferAnswerKind::Declined as i32,
             },
-            reason: declined.map_or(0, DeclineReason::to_number),
+            reason: declined.as_ref().map_or(0, |declined| DeclineReason::to_number(declined.reason)),
+            detail: declined.map(|declined| declined.detail).unwrap_or_default(),
         }));
         crash::point(CrashPoint::AfterOfferAnswer);
     }

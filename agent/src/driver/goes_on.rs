@@ -22,7 +22,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             return batch.accept(claim);
         }
         if self.fences.get(&target).is_some_and(|seen| claim.fence <= *seen) {
-            return self.decline(claim, DeclineReason::FenceRegression, batch);
+            return self.decline(claim, DeclineReason::FenceRegression.into(), batch);
         }
         let held = goes_on.attempts.iter().find(|attempt| self.works.contains_key(attempt));
         let held = held.and_then(|attempt| self.works.get(attempt));
@@ -43,7 +43,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             }
             None => {
                 tracing::warn!(attempt = %claim.attempt, step = %goes_on.step, "holds nothing of what it should go on with");
-                self.decline(claim, DeclineReason::Conflict, batch);
+                self.decline(claim, DeclineReason::Conflict.into(), batch);
             }
         }
     }

@@ -28,7 +28,7 @@ use holdfast_common::claim::Claim;
 use holdfast_common::fence::Fence;
 use holdfast_common::id::{AttemptId, EvidenceId, Revision, SessionId, StepName, TargetName};
 use holdfast_common::outcome::{Exit, Reading, StepEnd};
-use holdfast_common::report::{DeclineReason, PermitDenial, ReportSequence, Reread};
+use holdfast_common::report::{DeclineReason, Declined, PermitDenial, ReportSequence, Reread};
 use holdfast_common::spec::StepSpec;
 use holdfast_common::time::{Millis, Wall};
 use holdfast_net::ops::Pulse;
@@ -39,7 +39,9 @@ use crate::bugs::{self, Bug};
 use crate::config::Config;
 use crate::crash::{self, CrashPoint};
 use crate::journal::{Error, Journal, Position};
+use crate::machine;
 use crate::metrics::Metrics;
+use crate::policy::Host;
 use crate::room::{HostRoom, Verdict};
 use crate::session::{FromCoordinator, Hurry, Inquiry, Welcome};
 use batch::Batch;
@@ -156,6 +158,7 @@ pub struct Driver<H, C> {
     journal: Journal,
     hands: H,
     clock: C,
+    host: Host,
     config: Config,
     works: BTreeMap<AttemptId, Work>,
     fences: BTreeMap<TargetName, Fence>,
@@ -163,7 +166,11 @@ pub struct Driver<H, C> {
     unsaid: BTreeMap<AttemptId, usize>,
     /// The attempt of each report that was said and not answered.
     said: BTreeMap<ReportSequence, AttemptId>,
+    /// Of the last Welcome.
     token: String,
+    /// The last one that the journal has: no other is presented.
+    kept_token: String,
+    machine: String,
     position: Option<Position>,
     session: Option<Live>,
     room: Arc<HostRoom>,
@@ -178,15 +185,19 @@ impl<H: Hands, C: Clock> Driver<H, C> {
     /// Takes up what the journal holds: nothing is assumed, every step that may have begun is looked at.
     pub fn new(journal: Journal, hands: H, clock: C, config: Config) -> Result<Self, Error> {
         let (_, token, position) = journal.standing()?;
+        let machine = machine::fingerprint(&config.machine);
         let mut driver = Self {
             hands,
             clock,
+            host: Host::of(&config),
             config,
             works: BTreeMap::new(),
             fences: journal.fences()?.into_iter().collect(),
             unsaid: BTreeMap::new(),
             said: BTreeMap::new(),
+            kept_token: token.clone(),
             token,
+            machine,
             position,
             session: None,
             room: Arc::new(HostRoom::endless()),
@@ -432,14 +443,17 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         let claim = assignment.claim;
         let seen = self.fences.get(&assignment.target).copied();
         let on_target = self.works.values().filter(|work| work.assignment.target == assignment.target);
-        let verdict = match self.forbidden(&assignment) {
-            Some(reason) => Judged::Decline(reason),
-            None => offer::judge(claim, on_target, seen),
-        };
+        let verdict = offer::judge(claim, on_target, seen);
+        if let (Judged::Take | Judged::Decline(_), Err(refusal)) = (&verdict, self.host.offer(&assignment)) {
+            let declined = Declined { reason: DeclineReason::HostPolicy, detail: refusal.to_string() };
+            return self.decline(claim, declined, batch);
+        }
         match verdict {
             Judged::TakenAlready => batch.accept(claim),
-            Judged::Take if !self.room.takes_offers(self.verdict) => self.decline(claim, DeclineReason::NoRoom, batch),
-            Judged::Decline(reason) => self.decline(claim, reason, batch),
+            Judged::Take if !self.room.takes_offers(self.verdict) => {
+                self.decline(claim, DeclineReason::NoRoom.into(), batch)
+            }
+            Judged::Decline(reason) => self.decline(claim, reason.into(), batch),
             Judged::Take => {
                 let (Claim { deployment, attempt, fence }, target) = (claim, &assignment.target);
                 tracing::info!(%target, %deployment, %attempt, %fence, "took an offer");
@@ -455,18 +469,11 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         }
     }
 
-    fn decline(&self, claim: Claim, reason: DeclineReason, batch: &mut Batch) {
-        tracing::warn!(deployment = %claim.deployment, ?reason, "declined an offer");
-        self.metrics.declined(reason);
-        batch.declined.push((claim, reason));
-    }
-
-    /// The host's own policy is the last wall: it is not remotely writable.
-    fn forbidden(&self, assignment: &Assignment) -> Option<DeclineReason> {
-        let policy = &self.config.policy;
-        let adapter_refused = assignment.steps.iter().any(|step| !policy.adapters.contains(step.body.adapter().name()));
-        let refused = adapter_refused || !policy.allows_target(assignment.target.as_str());
-        refused.then_some(DeclineReason::HostPolicy)
+    fn decline(&self, claim: Claim, declined: Declined, batch: &mut Batch) {
+        let Declined { reason, detail } = &declined;
+        tracing::warn!(deployment = %claim.deployment, ?reason, detail, "declined an offer");
+        self.metrics.declined(*reason);
+        batch.declined.push((claim, declined));
     }
 
     fn permit(

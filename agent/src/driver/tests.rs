@@ -162,11 +162,13 @@ impl Drop for Agent {
 fn config(folder: &std::path::Path) -> Config {
     Config {
         state_dir: folder.to_owned(),
-        coordinator: config::Coordinator { address: String::new(), ca: PathBuf::new(), server_name: None },
-        identity: config::Identity { certificate: PathBuf::new(), key: PathBuf::new() },
+        coordinator: config::Coordinator { address: String::new(), ca: None, server_name: None },
+        identity: config::Identity::default(),
         labels: BTreeMap::new(),
         policy: config::Policy { targets: vec!["shop@*".to_owned()], ..config::Policy::default() },
+        resource: Vec::new(),
         fetch: config::Fetch::default(),
+        machine: config::Machine::default(),
         disk: config::Disk::default(),
         log: config::Log::default(),
         ops: holdfast_net::ops::Settings::default(),

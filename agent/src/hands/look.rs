@@ -1,6 +1,6 @@
 //! Looking at resources: after a step ended, and when the coordinator asks.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use holdfast_agent_core::outcome::{Ending, Look};
@@ -12,12 +12,13 @@ use holdfast_common::outcome::{Exit, FailureClass, OperationState, Reading};
 use holdfast_common::report::Reread;
 use holdfast_common::spec::{ResourceAdapter, StepBody};
 
-use super::Job;
+use super::{Bench, Job};
 use crate::adapters::command::{self, Inspection};
 use crate::adapters::release;
 use crate::driver::Finding;
 use crate::internal::with_causes;
-use crate::places::Places;
+use crate::policy::{Grant, of_user};
+use crate::secrets::{self, Folder, VARIABLE};
 use crate::session::{Inquiry, Question};
 
 /// How long a resource's inspection command may take.
@@ -27,8 +28,12 @@ const INSPECT_TIMEOUT: Duration = Duration::from_secs(30);
 ///
 /// A folder that no release was ever put into can't be read. Where the adapter itself refused, before it changed anything,
 /// its word is enough.
-pub(super) fn after(job: &Job, ending: Ending, places: &Places) -> (Look, Option<Revision>) {
+pub(super) fn after(job: &Job, ending: Ending, bench: &Bench) -> (Look, Option<Revision>) {
     let Some(resource) = job.resource() else { return (Look::CannotInspect, None) };
+    let grant = match bench.host.look(&job.assignment, resource) {
+        Ok(grant) => grant,
+        Err(refusal) => return (Look::NotRead { why: refusal.to_string() }, None),
+    };
     match (job.capability().inspect, &resource.adapter) {
         (Inspect::Operation, ResourceAdapter::Release { root, .. }) => {
             let reading = release::inspect(&PathBuf::from(root), &job.operation());
@@ -39,7 +44,7 @@ pub(super) fn after(job: &Job, ending: Ending, places: &Places) -> (Look, Option
             }
         }
         (Inspect::Revision, ResourceAdapter::Command { inspect: Some(argv), .. }) => {
-            match read_command(argv, job.environment(), places.work(job.attempt())) {
+            match read_command(bench, argv, job.environment(), bench.places.work(job.attempt()), &grant) {
                 Ok(observed) => (by_revision(job, &observed), Some(observed)),
                 Err(why) => (Look::NotRead { why }, None),
             }
@@ -61,18 +66,48 @@ fn by_revision(job: &Job, observed: &Revision) -> Look {
 }
 
 fn read_command(
+    bench: &Bench,
     argv: &[String],
-    environment: std::collections::BTreeMap<String, String>,
+    mut environment: std::collections::BTreeMap<String, String>,
     folder: PathBuf,
+    grant: &Grant,
 ) -> Result<Revision, String> {
-    let inspection = Inspection { argv, environment: &environment, folder: &folder, timeout: INSPECT_TIMEOUT };
-    command::inspect(&inspection).map_err(|error| with_causes(&error))
+    let redactor = bench.redactor()?;
+    let credentials = secrets::sources(&grant.credentials.inspect)?.read().map_err(|error| error.to_string())?;
+    let user = grant.user.as_ref();
+    if let Some(user) = user {
+        of_user(&mut environment, user);
+    }
+    let shown = if credentials.is_empty() {
+        None
+    } else {
+        let place = bench.places.inspection(user);
+        let made = place.and_then(|place| Folder::make(&place, &credentials, user));
+        Some(made.map_err(|error| format!("could not put the inspection's credentials in place: {error}"))?)
+    };
+    environment.extend(credentials.variables().map(|(key, value)| (key.clone(), value.clone())));
+    environment.extend(shown.as_ref().map(|shown| (VARIABLE.to_owned(), shown.path().to_string_lossy().into_owned())));
+    let inspection = Inspection {
+        argv,
+        program: grant.program.as_deref(),
+        user,
+        redactor: &redactor,
+        environment: &environment,
+        // The work folder is another user's, and the state folder nobody's but the agent's.
+        folder: if user.is_some() { Path::new("/") } else { &folder },
+        timeout: INSPECT_TIMEOUT,
+    };
+    command::inspect(&inspection).map_err(|error| redactor.text(&with_causes(&error)))
 }
 
 /// Reads again what a carried step had left.
-pub(super) fn again(job: &Job, places: &Places) -> Reread {
+pub(super) fn again(job: &Job, bench: &Bench) -> Reread {
     let failed = |detail: &str| Reread::Failed { detail: detail.to_owned() };
     let Some(resource) = job.resource() else { return failed("the step's resource is not part of the offer") };
+    let grant = match bench.host.look(&job.assignment, resource) {
+        Ok(grant) => grant,
+        Err(refusal) => return failed(&refusal.to_string()),
+    };
     match (job.capability().inspect, &resource.adapter) {
         (Inspect::Operation, ResourceAdapter::Release { root, .. }) => {
             let root = PathBuf::from(root);
@@ -84,7 +119,7 @@ pub(super) fn again(job: &Job, places: &Places) -> Reread {
             }
         }
         (Inspect::Revision, ResourceAdapter::Command { inspect: Some(argv), .. }) => {
-            match read_command(argv, job.environment(), places.state().to_owned()) {
+            match read_command(bench, argv, job.environment(), bench.places.state().to_owned(), &grant) {
                 Ok(observed) => {
                     let state = match by_revision(job, &observed) {
                         Look::Read(state) => state,
@@ -116,13 +151,19 @@ fn told(resource_identity: String, state: OperationState, observed: Revision) ->
 }
 
 /// Answers the coordinator's question about a resource.
-pub(super) fn answer(inquiry: &Inquiry, places: &Places) -> Finding {
+pub(super) fn answer(inquiry: &Inquiry, bench: &Bench) -> Finding {
+    let grant = match bench.host.inquiry(inquiry) {
+        Ok(grant) => grant,
+        Err(refusal) => return Finding::Failed(refusal.to_string()),
+    };
     match (&inquiry.resource.adapter, inquiry.question) {
         (ResourceAdapter::Release { root, .. }, Question::Inspect) => {
             Finding::Read(release::inspect(&PathBuf::from(root), &inquiry.operation))
         }
         (ResourceAdapter::Release { root, .. }, Question::FenceOff(fence)) => raise(inquiry, root, fence),
-        (ResourceAdapter::Command { inspect: Some(argv), .. }, Question::Inspect) => ask_command(inquiry, argv, places),
+        (ResourceAdapter::Command { inspect: Some(argv), .. }, Question::Inspect) => {
+            ask_command(inquiry, argv, bench, &grant)
+        }
         (ResourceAdapter::Command { inspect: None, .. }, Question::Inspect) => {
             Finding::Failed("the resource declares no way to read it".to_owned())
         }
@@ -141,7 +182,7 @@ fn raise(inquiry: &Inquiry, root: &str, fence: Fence) -> Finding {
 }
 
 /// A command tells the revision alone; what that says of the operation follows from what the step wanted.
-fn ask_command(inquiry: &Inquiry, argv: &[String], places: &Places) -> Finding {
+fn ask_command(inquiry: &Inquiry, argv: &[String], bench: &Bench, grant: &Grant) -> Finding {
     let context = command::Context {
         // An inspection acts under no lease: the claim's attempt and fence are not its own to show.
         claim: Claim {
@@ -156,7 +197,7 @@ fn ask_command(inquiry: &Inquiry, argv: &[String], places: &Places) -> Finding {
     let mut environment = command::environment(&context, |name| std::env::var(name).ok());
     environment.remove("HOLDFAST_ATTEMPT");
     environment.remove("HOLDFAST_FENCE");
-    match read_command(argv, environment, places.state().to_owned()) {
+    match read_command(bench, argv, environment, bench.places.state().to_owned(), grant) {
         Ok(observed) => {
             let identity = format!("{}/{}", inquiry.target, inquiry.resource.name);
             Finding::Read(told(identity, state_of(inquiry, &observed), observed))

@@ -11,6 +11,7 @@ mod look;
 
 use std::collections::BTreeSet;
 use std::io;
+use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use holdfast_agent_core::work::{Assignment, Boot};
 use holdfast_common::adapter::{Capability, Enforce, Inspect};
 use holdfast_common::id::{AttemptId, OperationId, Revision, StepName};
 use holdfast_common::outcome::{Exit, FailureClass, StepEnd};
-use holdfast_common::spec::{ResourceAdapter, ResourceSpec, StepBody, StepSpec};
+use holdfast_common::spec::{Probe, ResourceAdapter, ResourceSpec, StepBody, StepEffect, StepSpec};
 use holdfast_common::text::bounded;
 use holdfast_common::time::Millis;
 
@@ -35,7 +36,9 @@ use crate::driver::{Event, HandEvent, Hands, Told};
 use crate::fetch::Fetcher;
 use crate::logs::{Output, Uploader};
 use crate::places::{Places, StepFolder};
+use crate::policy::{Grant, Host, Refusal, of_user};
 use crate::room::HostRoom;
+use crate::secrets::{self, Redactor, Sources};
 use crate::session::Inquiry;
 use crate::supervisor::{Body, ExitRecord, Known, Launch, Supervisor, Tombstone};
 
@@ -71,6 +74,7 @@ struct Bench {
     logs: Uploader,
     fetcher: Fetcher,
     room: Arc<HostRoom>,
+    host: Host,
 }
 
 /// One step of one attempt, for a thread of its own.
@@ -88,9 +92,10 @@ impl Workshop {
         logs: Uploader,
         fetcher: Fetcher,
         room: Arc<HostRoom>,
+        host: Host,
     ) -> io::Result<Self> {
         places.prepare()?;
-        let bench = Bench { places, supervisor: Supervisor::default(), events, logs, fetcher, room };
+        let bench = Bench { places, supervisor: Supervisor::default(), events, logs, fetcher, room, host };
         Ok(Self { bench: Arc::new(bench), stopping: BTreeSet::new() })
     }
 
@@ -114,7 +119,7 @@ impl Hands for Workshop {
     fn reread(&mut self, assignment: &Assignment, step: &StepSpec) {
         let job = Job { assignment: assignment.clone(), step: step.clone() };
         self.spawn("reread", move |bench| {
-            let found = look::again(&job, &bench.places);
+            let found = look::again(&job, bench);
             bench.tell(HandEvent::Reread(job.attempt(), job.step.name.clone(), found));
         });
     }
@@ -145,7 +150,7 @@ impl Hands for Workshop {
     fn inquire(&mut self, inquiry: Inquiry) {
         self.spawn("inquiry", move |bench| {
             crash::point(CrashPoint::BeforeInquiry);
-            let finding = look::answer(&inquiry, &bench.places);
+            let finding = look::answer(&inquiry, bench);
             crash::point(CrashPoint::AfterInquiry);
             bench.tell(HandEvent::Inquired(inquiry.id, finding));
         });
@@ -159,10 +164,12 @@ impl Bench {
 
     /// Brings the archive and looks at it. The shim looks again when it unpacks: what was seen here may have been changed since.
     fn examine(&self, job: &Job) {
-        let refused = match &job.step.body {
-            StepBody::Release { archive, sha256 } => self.brought(job, archive, sha256).err(),
-            StepBody::Restore => job.all_retained().err(),
-            StepBody::Command { .. } | StepBody::Check(_) => None,
+        let allowed = self.host.archive(&job.assignment, &job.step);
+        let refused = match (&job.step.body, allowed) {
+            (_, Err(refusal)) => Some(Refused { class: FailureClass::Permanent, detail: refusal.to_string() }),
+            (StepBody::Release { archive, sha256 }, Ok(())) => self.brought(job, archive, sha256).err(),
+            (StepBody::Restore, Ok(())) => job.all_retained().err(),
+            (StepBody::Command { .. } | StepBody::Check(_), Ok(())) => None,
         };
         self.tell(HandEvent::Examined(job.attempt(), job.step.name.clone(), refused));
     }
@@ -186,7 +193,11 @@ impl Bench {
     }
 
     fn launch(&self, job: &Job, not_after: Option<Boot>) {
-        let started = self.prepare(job, not_after).and_then(|(folder, launch)| {
+        let grant = match self.host.step(&job.assignment, &job.step, &self.places.work(job.attempt())) {
+            Ok(grant) => grant,
+            Err(refusal) => return self.refused(job, &refusal),
+        };
+        let started = self.prepare(job, not_after, grant).and_then(|(folder, launch)| {
             self.supervisor.start(&folder, &launch).map_err(|error| crate::internal::with_causes(&error))
         });
         match started {
@@ -201,23 +212,69 @@ impl Bench {
         }
     }
 
-    fn prepare(&self, job: &Job, not_after: Option<Boot>) -> Result<(StepFolder, Launch), String> {
+    /// Nothing of it began, and that is made sure of before it is said.
+    fn refused(&self, job: &Job, refusal: &Refusal) {
+        let stands = self.buried(job, &refusal.to_string());
+        let told = Told {
+            end: StepEnd::Failed { maybe_partial: false, class: FailureClass::Permanent },
+            exit: Some(Exit::NotSpawned),
+            observed: None,
+            detail: refusal.to_string(),
+        };
+        match stands {
+            Tombstone::Stands => self.tell(HandEvent::Ended(job.attempt(), job.step.name.clone(), told)),
+            Tombstone::TooLate => self.goes_on(job),
+        }
+    }
+
+    fn prepare(&self, job: &Job, not_after: Option<Boot>, grant: Grant) -> Result<(StepFolder, Launch), String> {
         let folder = self
             .places
             .make_step(job.attempt(), &job.step.name)
             .map_err(|error| format!("could not make the step's folder: {error}"))?;
+        let body = self.body(job)?;
+        let is_command = matches!(body, Body::Command { .. });
+        let mut environment = job.environment();
+        if let Some(user) = &grant.user {
+            self.places
+                .let_in(job.attempt(), user)
+                .map_err(|error| format!("could not make way for {}: {error}", user.name))?;
+            of_user(&mut environment, user);
+        }
+        let credentials = match job.step.effect {
+            StepEffect::Mutates if is_command => secrets::sources(&grant.credentials.deploy)?,
+            StepEffect::Mutates | StepEffect::None => Sources::default(),
+        };
         let launch = Launch {
             effect: job.step.effect,
             target_lock: self.places.target_lock(&job.assignment.target),
             lock_wait: LOCK_WAIT,
             not_after: not_after.map(|boot| BootTime::from_millis(boot.0)),
-            body: self.body(job)?,
-            environment: job.environment(),
+            body: run_file(body, grant.program.as_deref()),
+            environment,
+            program: grant.program.filter(|_| is_command),
+            user: grant.user,
+            credentials,
+            credentials_folder: self.places.credentials(job.attempt()),
+            secrets: self.all_sources()?,
             work: self.places.work(job.attempt()),
             output_bytes: OUTPUT_BYTES,
             drain: DRAIN,
         };
         Ok((folder, launch))
+    }
+
+    /// Every set of this host: a command may come by what is not its own.
+    fn all_sources(&self) -> Result<Vec<Sources>, String> {
+        let sets = self.host.credentials().flat_map(|sets| sets.named().map(|(_, set)| set.clone()));
+        let all = sets.map(|set| secrets::sources(&set)).collect::<Result<Vec<_>, _>>()?;
+        Ok(all.into_iter().filter(|sources| !sources.is_empty()).collect())
+    }
+
+    /// Takes every secret of this host out of a text.
+    fn redactor(&self) -> Result<Redactor, String> {
+        let read = self.all_sources()?.iter().map(Sources::read).collect::<Result<Vec<_>, _>>();
+        Ok(Redactor::of(&read.map_err(|error| error.to_string())?))
     }
 
     fn body(&self, job: &Job) -> Result<Body, String> {
@@ -257,6 +314,9 @@ impl Bench {
         if let StepBody::Release { sha256, .. } = &job.step.body {
             self.fetcher.drop_link(job.attempt(), sha256);
         }
+        if let Err(error) = self.places.shut(job.attempt()) {
+            tracing::warn!(%error, attempt = %job.attempt(), "could not shut an attempt's folder");
+        }
         let event = match known {
             Known::NeverStarted { .. } => HandEvent::Tombstoned(job.attempt(), job.step.name.clone()),
             Known::Ended(record) => {
@@ -278,7 +338,13 @@ impl Bench {
 
     fn told(&self, job: &Job, record: &ExitRecord) -> Told {
         let ending = job.ending(record.exit, record.stopped_by_us, record.survivors.is_empty());
+        let redacted = record.stdout.redacted + record.stderr.redacted;
+        let redacted = (redacted > 0).then(|| format!("secrets taken out of its output: {redacted}"));
         let detail = record.detail.clone().or_else(|| self.last_line(job, ending));
+        let detail = match (detail, redacted) {
+            (Some(detail), Some(redacted)) => Some(format!("{detail}; {redacted}")),
+            (detail, redacted) => detail.or(redacted),
+        };
         self.told_by(job, ending, detail.as_deref())
     }
 
@@ -299,7 +365,7 @@ impl Bench {
     }
 
     fn told_by(&self, job: &Job, ending: Ending, detail: Option<&str>) -> Told {
-        let (look, observed) = look::after(job, ending, &self.places);
+        let (look, observed) = look::after(job, ending, self);
         let mut told = outcome::tell(job.step.effect, ending, job.capability(), &look);
         match (detail, &job.step.body, ending.exit) {
             // What a check saw says more than its exit.
@@ -315,6 +381,13 @@ impl Bench {
         if bugs::on(Bug::TombstoneNotDurable) {
             return self.tell(HandEvent::Tombstoned(job.attempt(), job.step.name.clone()));
         }
+        match self.buried(job, why) {
+            Tombstone::Stands => self.tell(HandEvent::Tombstoned(job.attempt(), job.step.name.clone())),
+            Tombstone::TooLate => self.goes_on(job),
+        }
+    }
+
+    fn buried(&self, job: &Job, why: &str) -> Tombstone {
         crash::point(CrashPoint::BeforeTombstone);
         // Nothing may be said before: without a tombstone "never started" is not known.
         let made = self.until_done("make a tombstone", &job.step.name, || {
@@ -322,13 +395,13 @@ impl Bench {
             self.supervisor.tombstone(&folder, why)
         });
         crash::point(CrashPoint::AfterTombstone);
-        match made {
-            Tombstone::Stands => self.tell(HandEvent::Tombstoned(job.attempt(), job.step.name.clone())),
-            Tombstone::TooLate => {
-                self.tell(HandEvent::Started(job.attempt(), job.step.name.clone()));
-                self.watch(job);
-            }
-        }
+        made
+    }
+
+    /// It began after all.
+    fn goes_on(&self, job: &Job) {
+        self.tell(HandEvent::Started(job.attempt(), job.step.name.clone()));
+        self.watch(job);
     }
 
     /// Does what nothing goes on without, out of the reserve if need be, again and again: a full disk or missing descriptors
@@ -499,6 +572,17 @@ impl Job {
         };
         Ending { exit, stopped_by_us, none_left, class }
     }
+}
+
+/// A check runs its command by itself: by the file that the host's policy looked at.
+fn run_file(body: Body, program: Option<&Path>) -> Body {
+    let (Body::Check { mut check }, Some(program)) = (body.clone(), program) else { return body };
+    if let Probe::Command { argv } = &mut check.probe
+        && let Some(name) = argv.first_mut()
+    {
+        *name = program.to_string_lossy().into_owned();
+    }
+    Body::Check { check }
 }
 
 fn is_word_of_a_check(exit: Exit) -> bool {

@@ -74,7 +74,7 @@ pub(super) fn next(
 }
 
 fn nobody_saw(length: u64) -> Written {
-    Written { kept: length, cut: 0, held_open: true }
+    Written { kept: length, held_open: true, ..Written::default() }
 }
 
 /// Bytes from `offset` on, and the file's length. A file that is not there has none.

@@ -12,7 +12,9 @@ mod message;
 
 use std::time::Duration;
 
+use holdfast_common::code::Code as Stable;
 use holdfast_common::id::SessionId;
+use holdfast_common::text::{bounded, one_line};
 use holdfast_net::backoff::Backoff;
 use holdfast_net::channel::{self, Addresses, Limits};
 use holdfast_net::tls::ClientTls;
@@ -39,6 +41,8 @@ pub trait Owner: Send + 'static {
     fn up(&mut self, welcome: Welcome, outgoing: mpsc::Sender<ConnectRequest>) -> impl Future<Output = ()> + Send;
     /// A message came in the session.
     fn message(&mut self, session: SessionId, message: FromCoordinator) -> impl Future<Output = ()> + Send;
+    /// The coordinator refuses this agent, until a person does something about it: why.
+    fn refused(&mut self, why: String);
     /// The session is over, or there was none.
     fn down(&mut self) -> impl Future<Output = Hurry> + Send;
 }
@@ -89,9 +93,22 @@ impl Ended {
                     | Code::Unimplemented
             ),
             Ended::Invalid(_) => false,
-            Ended::Bye { code, .. } => code != "HF-5005",
+            Ended::Bye { code, .. } => *code != Stable::ProtocolVersion.to_string() && self.refuses().is_none(),
             Ended::Dial(_) | Ended::Closed | Ended::NoWelcome(_) => true,
         }
+    }
+}
+
+impl Ended {
+    /// Why the coordinator refuses this agent itself, in words.
+    fn refuses(&self) -> Option<String> {
+        let Ended::Bye { code, detail } = self else { return None };
+        let why = match code {
+            code if *code == Stable::IdentityCopied.to_string() => "copy",
+            code if *code == Stable::CertificateRevoked.to_string() => "removed",
+            _ => return None,
+        };
+        Some(format!("refused: {why} ({code}): {}", one_line(&bounded(detail, 300))))
     }
 }
 
@@ -135,6 +152,9 @@ pub async fn keep(
     let mut last = String::new();
     loop {
         let tried = stop.run_until_cancelled(once(addresses, tls, pace, owner, &mut backoff)).await;
+        if let Some(why) = tried.as_ref().and_then(Ended::refuses) {
+            owner.refused(why);
+        }
         let hurry = owner.down().await;
         let Some(ended) = tried else { return };
         // The same trouble is told once, not with every try.

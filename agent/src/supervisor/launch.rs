@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::adapters::release::ApplySpec;
 use crate::boottime::BootTime;
+use crate::policy::User;
+use crate::secrets::Sources;
 
 /// One step to run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +27,21 @@ pub struct Launch {
     pub body: Body,
     /// The body's whole environment.
     pub environment: BTreeMap<String, String>,
+    /// The very file that a command runs, where the host's policy looked at one.
+    #[serde(default)]
+    pub program: Option<PathBuf>,
+    /// Who commands and checks run as; `None`: as the agent.
+    #[serde(default)]
+    pub user: Option<User>,
+    /// Where a command's credentials come from: paths, no values.
+    #[serde(default)]
+    pub credentials: Sources,
+    /// The folder that they are put into for the time of the command.
+    #[serde(default)]
+    pub credentials_folder: PathBuf,
+    /// Where the values come from that are taken out of the outputs.
+    #[serde(default)]
+    pub secrets: Vec<Sources>,
     /// Where the body runs.
     pub work: PathBuf,
     /// Bound on each of the two output files.

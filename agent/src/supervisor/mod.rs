@@ -14,6 +14,7 @@
 //! What can't be known: if the shim alone is killed, nobody saw how the body ended. Processes of its session are found
 //! while they live; one that left the session is not.
 
+mod as_user;
 mod launch;
 mod process;
 mod record;
@@ -36,6 +37,7 @@ use crate::durable::{self, Published};
 use crate::internal::{INTERNAL, name};
 use crate::places::StepFolder;
 
+pub(crate) use as_user::{become_user, shut};
 pub use launch::{Body, Launch, Refusal};
 pub use process::Survivor;
 pub use record::{ExitRecord, StopRequest, Written};

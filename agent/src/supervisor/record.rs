@@ -90,6 +90,9 @@ impl ExitRecord {
 pub struct Written {
     /// In the file.
     pub kept: u64,
+    /// Values of secrets that were taken out of it.
+    #[serde(default)]
+    pub redacted: u64,
     /// Read and thrown away, beyond the bound.
     pub cut: u64,
     /// Something still held the pipe open when its reading ended: more may have come.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use holdfast_agent::places::{Places, StepFolder};
+use holdfast_agent::secrets::Sources;
 use holdfast_agent::supervisor::{Body, ExitRecord, Known, Launch, Supervisor};
 use holdfast_common::id::{AttemptId, StepName, TargetName};
 use holdfast_common::spec::StepEffect;
@@ -48,6 +49,11 @@ impl Host {
             not_after: None,
             body: Body::Command { argv: argv.iter().map(|part| (*part).to_owned()).collect() },
             environment: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
+            program: None,
+            user: None,
+            credentials: Sources::default(),
+            credentials_folder: self.places.credentials(AttemptId(Uuid::from_u128(1))),
+            secrets: Vec::new(),
             work: self.places.work(AttemptId(Uuid::from_u128(1))),
             output_bytes: 1 << 20,
             drain: Millis(5_000),

@@ -4,6 +4,7 @@
 mod checks;
 mod host;
 mod release;
+mod release_links;
 mod release_race;
 mod restore;
 mod supervisor;

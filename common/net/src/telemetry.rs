@@ -1,6 +1,6 @@
-//! The log on stderr. Control characters of what is logged are escaped by the subscriber.
+//! The log on stderr: a line for each record, whatever is in it.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::str::FromStr;
 
 use serde::Deserialize;
@@ -52,13 +52,38 @@ pub enum Error {
 /// Starts the process's log on stderr. `filter` is like `info` or `info,holdfast_coordinator=debug`.
 pub fn init(format: Format, filter: &str) -> Result<(), Error> {
     let parsed = parse(filter)?;
-    let subscriber = tracing_subscriber::fmt().with_writer(io::stderr).with_env_filter(parsed);
+    let subscriber = tracing_subscriber::fmt().with_writer(|| OneLine(io::stderr())).with_env_filter(parsed);
     match format {
         Format::Text => subscriber.with_ansi(coloured()).finish().try_init(),
         // Without the module: `target` is a target of ours, and no line has a key twice.
         Format::Json => subscriber.json().flatten_event(true).with_target(false).with_ansi(false).finish().try_init(),
     }
     .map_err(|_| Error::Already)
+}
+
+/// Writes each record on one line of its own: a line feed in what an agent, a target or a command said begins no record.
+///
+/// The subscriber hands a record over in one piece, with the line feed that ends it.
+struct OneLine<W>(W);
+
+impl<W: Write> Write for OneLine<W> {
+    fn write(&mut self, record: &[u8]) -> io::Result<usize> {
+        let (text, end) = match record.strip_suffix(b"\n") {
+            Some(text) => (text, "\n"),
+            None => (record, ""),
+        };
+        if text.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
+            let text = String::from_utf8_lossy(text).replace('\n', "\\n").replace('\r', "\\r");
+            self.0.write_all(format!("{text}{end}").as_bytes())?;
+        } else {
+            self.0.write_all(record)?;
+        }
+        Ok(record.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 fn parse(filter: &str) -> Result<EnvFilter, Error> {
@@ -74,6 +99,40 @@ fn coloured() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// T32
+    #[test]
+    fn what_is_logged_begins_no_record_of_its_own() {
+        let log = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+        struct Shared(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+        impl Write for Shared {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0.lock().expect("no test panics with it").write(bytes)
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let said = "gone\n2026-11-30T00:00:00Z  INFO decided by=root\r{\"level\":\"INFO\"}\n";
+        for json in [false, true] {
+            let writer = std::sync::Arc::clone(&log);
+            let fmt = tracing_subscriber::fmt().with_writer(move || OneLine(Shared(std::sync::Arc::clone(&writer))));
+            let tell = || {
+                tracing::warn!(error = %said, "could not be done");
+                tracing::warn!(detail = said, "{said}");
+            };
+            if json {
+                tracing::subscriber::with_default(fmt.json().flatten_event(true).finish(), tell);
+            } else {
+                tracing::subscriber::with_default(fmt.with_ansi(false).finish(), tell);
+            }
+            let text =
+                String::from_utf8(std::mem::take(&mut *log.lock().expect("no test panics with it"))).expect("text");
+            let lines: Vec<&str> = text.split(['\n', '\r']).filter(|line| !line.is_empty()).collect();
+            assert_eq!(lines.len(), 2, "{text}");
+            assert!(lines.iter().all(|line| line.contains("WARN") && line.contains("gone")), "{text}");
+        }
+    }
 
     #[test]
     fn formats_and_filters_that_make_no_sense_are_errors() {

@@ -142,7 +142,7 @@ pub(crate) fn change(state: &mut TargetState, recorded: &Recorded) -> Result<(),
         Event::LeaseGranted { .. } => attempt::leased(state, recorded)?,
         Event::LeaseRenewed { attempt, run, serving } => attempt::renewed(state, *attempt, *run, *serving)?,
         Event::OfferAccepted { attempt, deadline } => attempt::accepted(state, *attempt, *deadline)?,
-        Event::OfferDeclined { attempt, reason } => attempt::declined(state, *attempt, *reason)?,
+        Event::OfferDeclined { attempt, reason, detail } => attempt::declined(state, *attempt, *reason, detail)?,
         Event::PermitGranted { attempt, step, deadline } => {
             attempt::permitted(state, recorded.at, *attempt, step, *deadline)?;
         }

@@ -67,7 +67,7 @@ fn answer(draft: &mut Draft<'_>, input: &Input) -> Result<Answer, Refusal> {
         }
         Input::Assign { candidates, attempt } => handlers::assign::assign(draft, candidates, *attempt),
         Input::OfferAnswered { speaker, claim, declined, jitter } => {
-            Ok(handlers::offer::answered(draft, speaker, claim, *declined, *jitter))
+            Ok(handlers::offer::answered(draft, speaker, claim, declined.clone(), *jitter))
         }
         Input::Heard { speaker, claim } => Ok(handlers::heard::heard(draft, speaker, claim)),
         Input::PermitRequested { speaker, claim, step, plan } => {

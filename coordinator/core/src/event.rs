@@ -130,6 +130,9 @@ pub enum Event {
         attempt: AttemptId,
         /// Why.
         reason: DeclineReason,
+        /// In the agent's words, where it has more to say.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        detail: String,
     },
     /// The attempt may begin one mutating step.
     PermitGranted {

@@ -1,8 +1,9 @@
-//! One sentence per decision. Each claims no more than the recorded facts; text from outside is not repeated here.
+//! One sentence per decision. Each claims no more than the recorded facts; text from outside is not repeated here, but for the
+//! rule by which a host refused.
 
 use holdfast_common::id::{AgentName, DeploymentLabel, ResourceName, StepName};
 use holdfast_common::recovery::DecisionKind;
-use holdfast_common::report::DeclineReason;
+use holdfast_common::report::{DeclineReason, Declined};
 use holdfast_common::spec::OrderKey;
 use holdfast_common::time::Millis;
 
@@ -64,7 +65,8 @@ pub(crate) fn end_unknown(step: &StepName) -> String {
 }
 
 /// Why an agent did not take the last attempt. Where an earlier one was leased to it too, its work may still run there.
-pub(crate) fn declined(deployment: &Deployment, agent: &AgentName, reason: DeclineReason) -> String {
+pub(crate) fn declined(deployment: &Deployment, agent: &AgentName, declined: &Declined) -> String {
+    let reason = declined.reason;
     let offered = deployment.attempts.last().map(|attempt| attempt.id);
     let earlier =
         deployment.attempts.iter().rev().find(|attempt| Some(attempt.id) != offered && attempt.agent == *agent);
@@ -83,7 +85,8 @@ pub(crate) fn declined(deployment: &Deployment, agent: &AgentName, reason: Decli
         (DeclineReason::Draining, _) => "it is draining".to_owned(),
         (DeclineReason::NoRoom, _) => "its host has no room to record what would come of it".to_owned(),
     };
-    format!("{agent} declined: {why}")
+    let detail = if declined.detail.is_empty() { String::new() } else { format!(": {}", declined.detail) };
+    format!("{agent} declined: {why}{detail}")
 }
 
 pub(crate) fn tries_used(tries: u32) -> String {

@@ -7,7 +7,7 @@ use holdfast_common::id::{
 };
 use holdfast_common::outcome::Reading;
 use holdfast_common::recovery::{Attestation, DecisionKind, Runner};
-use holdfast_common::report::{DeclineReason, Report};
+use holdfast_common::report::{Declined, Report};
 use holdfast_common::spec::{DeploymentSpec, PlanDigest, TargetSpec};
 use holdfast_common::time::{Millis, Serving, Wall};
 
@@ -136,7 +136,7 @@ pub enum Input {
         /// About what.
         claim: Claim,
         /// `None` accepts.
-        declined: Option<DeclineReason>,
+        declined: Option<Declined>,
         /// For the back-off, drawn by the caller: 0 to 1,000 thousandths.
         jitter: Jitter,
     },

@@ -29,6 +29,7 @@ mod explain;
 mod fate;
 mod handlers;
 pub mod history;
+pub mod identity;
 pub mod input;
 pub mod invariants;
 mod lease;

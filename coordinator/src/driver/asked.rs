@@ -5,7 +5,7 @@ use std::sync::Arc;
 use holdfast_common::claim::Claim;
 use holdfast_common::id::{AttemptId, DeploymentId, EvidenceId, OperatorName, RequestId, Revision, StepName};
 use holdfast_common::recovery::{Attestation, DecisionKind, Runner};
-use holdfast_common::report::{DeclineReason, Report};
+use holdfast_common::report::{Declined, Report};
 use holdfast_common::spec::{DeploymentSpec, PlanDigest, TargetSpec};
 use holdfast_coordinator_core::input::{Finding, Speaker, Until};
 use holdfast_coordinator_core::rollback::Retained;
@@ -62,7 +62,7 @@ pub enum Asked {
         /// About what.
         claim: Claim,
         /// `None` accepts.
-        declined: Option<DeclineReason>,
+        declined: Option<Declined>,
     },
     /// A sign of life under a claim.
     Heard {

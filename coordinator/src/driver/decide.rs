@@ -35,6 +35,8 @@ pub(super) struct Inner {
     pub(super) gate: Room,
     /// Whether the store follows from its events, as far as anybody looked.
     pub(super) verdict: Verdict,
+    /// Whether so many agents fell silent at once that nothing new is handed out.
+    pub(super) suspected: bool,
 }
 
 /// What goes into the store with a decision beside its events.

@@ -194,8 +194,10 @@ fn waits_for(message: &Message) -> Option<&str> {
         Body::State { .. }
         | Body::TargetOf { .. }
         | Body::Agent { .. }
+        | Body::Identify { .. }
         | Body::MakeToken { .. }
         | Body::RevokeToken { .. }
+        | Body::Fleet { .. }
         | Body::Refused { .. }
         | Body::SessionStarted(_)
         | Body::AgentsChanged

@@ -28,8 +28,10 @@ mod asked;
 mod batch;
 mod decide;
 mod error;
+mod fleet;
 mod full;
 mod handle;
+mod identities;
 mod inbox;
 mod input;
 mod serving;
@@ -44,7 +46,9 @@ mod tests;
 
 pub use asked::{Asked, Told};
 pub use error::{Error, Fatal};
+pub use fleet::Enrolment;
 pub use handle::Handle;
+pub use identities::Judged;
 pub use inbox::{Inbox, Message, Taken, channel};
 pub use input::PAST;
 pub use step::Driver;
@@ -62,6 +66,9 @@ pub trait Sessions: Send + Sync {
 
     /// Connected agents that reach the resource, by name. `home` is the agent whose host holds host-bound resources.
     fn reachable(&self, target: &TargetSpec, resource: &ResourceName, home: Option<&AgentName>) -> Vec<AgentName>;
+
+    /// Whether so many agents fell silent at once that nothing new is to be handed out.
+    fn suspects_itself(&self) -> bool;
 
     /// The agent's session stands. What is due is handed out to it from now on: all of it, since nothing was before.
     fn stands(&self, agent: &AgentName);

@@ -16,6 +16,7 @@ use rand::RngCore;
 
 use super::batch::Batch;
 use super::decide::{Beside, Failure, Inner};
+use super::fleet::{self, Settled};
 use super::full::Full;
 use super::inbox::{Body, OrphanReport, Reply};
 use super::input::{Draw, Prepared};
@@ -80,6 +81,7 @@ impl<S: Store> Driver<S> {
             metrics: Arc::default(),
             gate: Room::Plenty,
             verdict: Verdict::default(),
+            suspected: false,
         };
         #[cfg(feature = "bugs")]
         bugs::forward(|name| holdfast_coordinator_core::bugs::set(holdfast_coordinator_core::bugs::Bug::parse(name)));
@@ -162,6 +164,7 @@ impl<S: Store> Driver<S> {
         self.monotonic = now.monotonic;
         self.look();
         self.hear_verdict();
+        self.hear_suspicion();
         if self.full.stuck {
             self.inner.clock.stand_still(now);
         } else {
@@ -192,6 +195,14 @@ impl<S: Store> Driver<S> {
             self.unseen.extend(self.inner.targets.names().cloned());
         }
         self.full.unsound = unsound;
+    }
+
+    fn hear_suspicion(&mut self) {
+        let suspected = std::mem::replace(&mut self.inner.suspected, self.inner.sessions.suspects_itself());
+        if suspected && !self.inner.suspected {
+            // What could not be assigned meanwhile is.
+            self.unseen.extend(self.inner.targets.names().cloned());
+        }
     }
 
     fn run(&mut self, messages: Vec<Message>) -> Result<(), Fatal> {
@@ -307,6 +318,7 @@ impl Inner {
                 batch.wrote |= result.is_ok();
                 batch.answer(move |_| reply.say(result));
             }
+            Body::Identify { agent, judge } => self.identify(tx, batch, agent, judge.as_ref())?,
             Body::MakeToken { row, reply } => {
                 let reply = reply.clone();
                 let result = Failure::contain(make_token(tx, row, self.now.wall).map_err(Failure::from))?;
@@ -318,6 +330,13 @@ impl Inner {
                 let revoked = revoke_token(tx, TokenRow::clone(row), by, self.now.wall);
                 let result = Failure::contain(revoked.map_err(Failure::from))?;
                 batch.wrote |= matches!(result, Ok(true));
+                batch.answer(move |_| reply.say(result));
+            }
+            Body::Fleet { change, reply } => {
+                let reply = reply.clone();
+                let settled = fleet::settle(tx, change, self.now.wall);
+                let result = Failure::contain(settled.map_err(Failure::from))?;
+                batch.wrote |= result.as_ref().is_ok_and(Settled::wrote);
                 batch.answer(move |_| reply.say(result));
             }
             // The reserve is for results.
@@ -478,7 +497,7 @@ impl Inner {
 
     /// Gives what waits for an agent to one.
     fn assign(&mut self, tx: &mut impl Transaction, batch: &mut Batch) -> Result<(), Fatal> {
-        if !self.gate.takes_new_work() || !self.verdict.is_sound() {
+        if !self.gate.takes_new_work() || !self.verdict.is_sound() || self.suspected {
             return Ok(());
         }
         for name in batch.touched.clone() {

@@ -19,7 +19,9 @@ pub(super) fn tell(target: &TargetName, Recorded { event, deployment, .. }: &Rec
         Event::LeaseGranted { attempt, number, agent, fence, .. } => {
             info!(%target, deployment, %attempt, number, %agent, %fence, "lease granted");
         }
-        Event::OfferDeclined { attempt, reason } => warn!(%target, deployment, %attempt, ?reason, "offer declined"),
+        Event::OfferDeclined { attempt, reason, detail } => {
+            warn!(%target, deployment, %attempt, ?reason, detail, "offer declined");
+        }
         Event::PermitGranted { attempt, step, .. } => debug!(%target, deployment, %attempt, %step, "permit granted"),
         Event::AttemptEnded { attempt, state, because } => {
             info!(%target, deployment, %attempt, state = ?state, because, "attempt ended");

@@ -42,6 +42,8 @@ use crate::verify::{Finding, Kind, Verdict};
 /// Agents that are there or not, and what was sent to them.
 struct Agents {
     there: AtomicBool,
+    /// Whether too many fell silent at once.
+    suspect: AtomicBool,
     sent: Mutex<Vec<Effect>>,
     reader: Reader,
     /// Effects that left before the store held what they follow from.
@@ -72,6 +74,10 @@ impl Sessions for Agents {
         vec![speaker().agent]
     }
 
+    fn suspects_itself(&self) -> bool {
+        self.suspect.load(Ordering::Relaxed)
+    }
+
     fn stands(&self, _agent: &AgentName) {}
 
     fn send(&self, state: &TargetState, effect: &Effect) {
@@ -100,6 +106,7 @@ fn open(folder: &TempDir) -> SqliteStore {
 fn agents(store: &SqliteStore, there: bool) -> Arc<Agents> {
     Arc::new(Agents {
         there: AtomicBool::new(there),
+        suspect: AtomicBool::new(false),
         sent: Mutex::default(),
         reader: store.reader(),
         early: Mutex::default(),
@@ -248,6 +255,25 @@ fn a_deployment_runs_from_submission_to_success() {
     assert_eq!(row.record.state, DeploymentState::Succeeded);
     assert_eq!(rig.agents.early.lock().unwrap().as_slice(), []);
     assert_eq!(rig.agents.reader.verify().unwrap(), []);
+}
+
+#[test]
+fn while_the_coordinator_suspects_itself_nothing_new_is_handed_out_and_what_runs_goes_on() {
+    let mut rig = Rig::new();
+    let claim = rig.permitted();
+    rig.agents.suspect.store(true, Ordering::Relaxed);
+    assert!(matches!(rig.hear(claim), Answer::Renewed { .. }));
+    for report in reports() {
+        assert_eq!(rig.report(claim, &report), ACCEPTED, "what runs goes on, and is recorded");
+    }
+    assert!(rig.submit(2).is_ok(), "it is taken, and waits");
+    rig.handle.agents_changed();
+    rig.pass(Duration::from_secs(60));
+    assert_eq!(rig.agents.take(), [], "no lease");
+    rig.agents.suspect.store(false, Ordering::Relaxed);
+    rig.step();
+    rig.step();
+    assert!(matches!(rig.agents.take().as_slice(), [Effect::Offer { .. }]));
 }
 
 #[test]

@@ -86,6 +86,11 @@ async fn hides(shared: &Shared, by: &Operator, error: &driver::Error) -> bool {
     named.is_some_and(|named| !by.scope.may(Permission::View, &named))
 }
 
+/// Why an agent's identity was not written.
+pub(super) fn about_agents(error: &driver::Error) -> Status {
+    about_tokens(error)
+}
+
 /// Why a token was not written.
 pub(super) fn about_tokens(error: &driver::Error) -> Status {
     match error {
@@ -98,7 +103,7 @@ pub(super) fn about_tokens(error: &driver::Error) -> Status {
         | driver::Error::ResourceTaken(_)
         | driver::Error::Store(_)
         | driver::Error::Contradiction(_) => {
-            tracing::error!(%error, "could not write a token");
+            tracing::error!(%error, "could not write what is about no target");
             status::of(&internal(Code::StoreFailed))
         }
     }

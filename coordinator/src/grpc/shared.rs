@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use holdfast_common::code::Code;
 use holdfast_common::id::AgentName;
 use holdfast_common::time::{Millis, Wall};
 use holdfast_net::room::{Descriptors, Room};
@@ -10,11 +11,13 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::archives::Archives;
-use crate::auth::WallClock;
+use crate::auth::{Revocations, WallClock};
 use crate::driver::Handle;
+use crate::grpc::enroll::Signer;
 use crate::logs::Logs;
 use crate::sessions::Directory;
 use crate::store::{Identity, Reader};
+use crate::verify::Verdict;
 
 /// Cheap to clone.
 #[derive(Clone)]
@@ -35,6 +38,12 @@ pub struct Shared {
     pub room: watch::Receiver<Room>,
     /// Whether there are descriptors for new work.
     pub descriptors: watch::Receiver<Descriptors>,
+    /// Whether the store follows from its events, as far as anybody looked.
+    pub verdict: Verdict,
+    /// Certificates that open nothing any more.
+    pub revocations: Revocations,
+    /// What certificates of hosts that join are signed with.
+    pub signer: Signer,
     /// Which store this is.
     pub identity: Identity,
     /// What agents are told at their `Welcome`.
@@ -61,6 +70,18 @@ impl Shared {
     pub async fn room_for_more(&self) {
         let mut room = self.room.clone();
         let _a_driver_that_is_gone_records_nothing = room.wait_for(Room::takes_new_work).await;
+    }
+
+    /// Why the coordinator itself hands out nothing new now. On no record: there may be no room for one.
+    #[must_use]
+    pub fn standstill(&self) -> Option<String> {
+        if let Some(lack) = self.room.borrow().lack() {
+            return Some(format!("the coordinator's disk has no room for new work: {lack}"));
+        }
+        if let Some(found) = self.verdict.against() {
+            return Some(format!("{}, so nothing is granted: {found}", Code::StoreUnsound.title()));
+        }
+        self.directory.suspicion().map(|suspicion| format!("nothing new is handed out: {suspicion}"))
     }
 
     /// Now, for people.

@@ -4,6 +4,7 @@
 //! driver sends through here on its own thread, so nothing here waits: a message goes into the session's bounded queue
 //! or is lost, and what is lost is derived again from the committed state.
 
+pub mod mass_loss;
 mod message;
 mod outgoing;
 mod pattern;
@@ -13,17 +14,21 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use holdfast_common::adapter::Adapter;
 use holdfast_common::code::Code;
 use holdfast_common::id::{AgentName, EvidenceId, IncarnationId, ResourceName, SessionId, TargetName};
 use holdfast_common::spec::{Reach, TargetSpec};
 use holdfast_common::time::Wall;
+use holdfast_coordinator_core::identity::{Identity, Lock};
 use holdfast_coordinator_core::input::{Candidate, Finding};
 use holdfast_coordinator_core::{Effect, TargetState};
 use holdfast_proto::v1;
 use tokio::sync::oneshot;
 
+use mass_loss::MassLoss;
+pub use mass_loss::{Bounds, Change, Suspicion};
 pub use outgoing::{Answers, Outgoing, QUEUE};
 pub(crate) use pattern::fits;
 pub use profile::Profile;
@@ -32,9 +37,18 @@ pub use profile::Profile;
 const MAX_ASKED: usize = 1024;
 
 /// Every agent that was ever heard of, and the session of those in contact.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Directory {
     agents: Mutex<BTreeMap<AgentName, Known>>,
+    /// Locked after the agents, where both are.
+    mass_loss: Mutex<MassLoss>,
+    since: Instant,
+}
+
+impl Default for Directory {
+    fn default() -> Self {
+        Self::new(Bounds::default())
+    }
 }
 
 /// One agent.
@@ -45,6 +59,42 @@ struct Known {
     spoke: bool,
     last_heard: Wall,
     live: Option<Live>,
+    standing: Standing,
+}
+
+/// What of an agent's identity decides whether it gets work.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// A copy of it was seen.
+    pub lock: Option<Lock>,
+    /// When its machine was last seen to be another one, for people.
+    pub moved_at: Option<Wall>,
+    /// Its certificates open nothing any more.
+    pub removed: bool,
+    /// Of its join token: what targets select it by, whatever it says of itself.
+    pub labels: Option<BTreeMap<String, String>>,
+}
+
+impl From<&Identity> for Standing {
+    fn from(identity: &Identity) -> Self {
+        Self {
+            lock: identity.lock.clone(),
+            moved_at: identity.moved_at,
+            removed: identity.removed.is_some(),
+            labels: identity.enrolled.as_ref().map(|enrolled| enrolled.labels.clone()),
+        }
+    }
+}
+
+impl Standing {
+    /// Why it gets no work, in words.
+    fn unfit(&self) -> Option<String> {
+        match (self.removed, &self.lock) {
+            (true, _) => Some("it was removed".to_owned()),
+            (false, Some(lock)) => Some(format!("identity locked: {} was seen", lock.copied.words())),
+            (false, None) => None,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -69,29 +119,62 @@ pub struct AgentStatus {
     pub last_heard: Wall,
     /// Whether it has a session now.
     pub connected: bool,
+    /// What its identity is.
+    pub standing: Standing,
 }
 
 impl Directory {
-    /// Puts an agent in that the store knows from earlier runs. It has no contact until it speaks.
-    pub fn remember(&self, name: AgentName, profile: Profile, last_heard: Wall) {
-        self.lock().entry(name).or_insert(Known { profile, spoke: false, last_heard, live: None });
+    /// Of nobody yet.
+    #[must_use]
+    pub fn new(bounds: Bounds) -> Self {
+        Self { agents: Mutex::default(), mass_loss: Mutex::new(MassLoss::new(bounds)), since: Instant::now() }
     }
 
-    /// Begins a session. `welcome` is its first message; an older session of the agent is told that it was replaced.
+    /// Puts an agent in that the store knows from earlier runs. It has no contact until it speaks.
+    pub fn remember(&self, name: AgentName, profile: Profile, last_heard: Wall) {
+        self.lock().entry(name).or_insert(Known {
+            profile,
+            spoke: false,
+            last_heard,
+            live: None,
+            standing: Standing::default(),
+        });
+    }
+
+    /// What the agent's identity is now. Of one that was never heard of, nothing is kept: it is told at its Hello.
+    pub fn stand(&self, name: &AgentName, standing: Standing) {
+        if let Some(known) = self.lock().get_mut(name) {
+            known.standing = standing;
+        }
+    }
+
+    /// Whether the agent has a session now.
+    #[must_use]
+    pub fn in_contact(&self, name: &AgentName) -> bool {
+        self.lock().get(name).is_some_and(|known| known.live.is_some())
+    }
+
+    /// Begins a session of an agent that said this of itself, and is that. `welcome` is its first message; an older session of the agent is told that it was replaced.
     pub fn attach(
         &self,
         name: &AgentName,
-        profile: Profile,
+        hello: (Profile, Standing),
         session: SessionId,
         outgoing: &Outgoing,
         welcome: v1::Welcome,
         now: Wall,
     ) {
+        let (profile, standing) = hello;
         outgoing.send(v1::connect_response::Message::Welcome(welcome));
         let (asked, looks) = (BTreeMap::new(), BTreeMap::new());
         let live = Live { session, outgoing: outgoing.clone(), stands: false, asked, looks };
-        let known = Known { profile, spoke: true, last_heard: now, live: Some(live) };
-        let older = self.lock().insert(name.clone(), known).and_then(|known| known.live);
+        let known = Known { profile, spoke: true, last_heard: now, live: Some(live), standing };
+        let mut agents = self.lock();
+        let older = agents.insert(name.clone(), known).and_then(|known| known.live);
+        if older.is_none() {
+            self.losses().came(name);
+        }
+        drop(agents);
         if let Some(older) = older {
             tracing::info!(agent = %name, "a newer session of the agent takes over");
             older.outgoing.bye(Code::SessionReplaced, Code::SessionReplaced.title());
@@ -114,6 +197,7 @@ impl Directory {
                 live.outgoing.close();
                 known.live = None;
                 known.last_heard = now;
+                self.losses().fell_silent(name, self.since.elapsed());
                 true
             }
             Some(_) | None => false,
@@ -178,6 +262,17 @@ impl Directory {
         }
     }
 
+    /// Looks again whether so many fell silent at once that the coordinator is to suspect itself.
+    pub fn look_for_mass_loss(&self) -> Option<Change> {
+        self.losses().look(self.since.elapsed())
+    }
+
+    /// Whether the coordinator suspects itself.
+    #[must_use]
+    pub fn suspicion(&self) -> Option<Suspicion> {
+        self.losses().suspicion()
+    }
+
     /// How many agents were ever heard of.
     #[must_use]
     pub fn count(&self) -> usize {
@@ -192,6 +287,7 @@ impl Directory {
             profile: known.profile.clone(),
             last_heard: known.last_heard,
             connected: known.live.is_some(),
+            standing: known.standing.clone(),
         };
         self.lock().iter().map(status).collect()
     }
@@ -231,6 +327,7 @@ impl Directory {
             .filter(|(name, known)| {
                 let profile = &known.profile;
                 known.live.is_some()
+                    && known.standing.unfit().is_none()
                     && at_home(name)
                     && profile.matches(target)
                     && profile.allows(&target.name)
@@ -261,6 +358,10 @@ impl Directory {
         live.outgoing.send(message);
     }
 
+    fn losses(&self) -> MutexGuard<'_, MassLoss> {
+        self.mass_loss.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<AgentName, Known>> {
         // Nothing in here leaves an entry half changed when it panics.
         self.agents.lock().unwrap_or_else(PoisonError::into_inner)
@@ -269,6 +370,9 @@ impl Directory {
 
 impl Known {
     fn unfit(&self, target: &TargetSpec, needs: &BTreeSet<Adapter>) -> Option<String> {
+        if let Some(why) = self.standing.unfit() {
+            return Some(why);
+        }
         match &self.live {
             Some(_) => self.profile.unfit(target, needs),
             None if self.spoke => Some("no contact: its session is over".to_owned()),

@@ -66,7 +66,8 @@ async fn the_newest_session_of_an_agent_replaces_the_older() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_that_breaks_the_protocol_ends_its_session_with_the_field_named() {
     let world = World::new().await;
-    let offer_answer = |kind, reason| Say::OfferAnswer(v1::OfferAnswer { claim: Some(claim(3)), kind, reason });
+    let offer_answer =
+        |kind, reason| Say::OfferAnswer(v1::OfferAnswer { claim: Some(claim(3)), kind, reason, ..Default::default() });
     let permit = |claim, step: &str, digest: &str| {
         Say::PermitRequest(v1::PermitRequest { claim, step: step.to_owned(), plan_digest: digest.to_owned() })
     };

@@ -59,7 +59,9 @@ pub(crate) async fn at_work(world: &World, admin: &mut Operators) -> (Agent, v1:
     submit(admin, 1).await;
     let offer = agent.offer().await;
     let kind = v1::OfferAnswerKind::Accepted as i32;
-    agent.say(Say::OfferAnswer(v1::OfferAnswer { claim: offer.claim.clone(), kind, reason: 0 })).await;
+    agent
+        .say(Say::OfferAnswer(v1::OfferAnswer { claim: offer.claim.clone(), kind, reason: 0, ..Default::default() }))
+        .await;
     (agent, offer)
 }
 

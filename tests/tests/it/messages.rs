@@ -79,7 +79,7 @@ async fn a_report_that_comes_again_is_a_duplicate() {
         // An answered offer, answered again and the other way round.
         for kind in [OfferAnswerKind::Accepted, OfferAnswerKind::Declined] {
             let reason = if kind == OfferAnswerKind::Declined { 1 } else { 0 };
-            let answer = OfferAnswer { claim: Some(claim.clone()), kind: kind.into(), reason };
+            let answer = OfferAnswer { claim: Some(claim.clone()), kind: kind.into(), reason, ..Default::default() };
             scene.peer.say(Says::OfferAnswer(answer)).await;
         }
         scene.peer.heartbeat(std::slice::from_ref(&claim)).await;
@@ -177,7 +177,12 @@ async fn another_agents_word_changes_nothing_and_learns_nothing() {
         let request = PermitRequest { claim: Some(claim.clone()), step: "change".to_owned(), plan_digest };
         let answer = stranger.permit_as(request).await;
         denials.push((answer.kind(), answer.denial()));
-        let answer = OfferAnswer { claim: Some(claim.clone()), kind: OfferAnswerKind::Declined.into(), reason: 1 };
+        let answer = OfferAnswer {
+            claim: Some(claim.clone()),
+            kind: OfferAnswerKind::Declined.into(),
+            reason: 1,
+            ..Default::default()
+        };
         stranger.say(Says::OfferAnswer(answer)).await;
     }
     assert_eq!(denials[0], denials[1]);
@@ -213,7 +218,7 @@ async fn a_claim_with_a_part_missing_ends_the_session_and_changes_nothing() {
         let messages = [
             Says::Report(report(claim.as_ref(), 1, applied("change"))),
             Says::PermitRequest(PermitRequest { claim: claim.clone(), step: "change".to_owned(), plan_digest }),
-            Says::OfferAnswer(OfferAnswer { claim: claim.clone(), kind: 1, reason: 0 }),
+            Says::OfferAnswer(OfferAnswer { claim: claim.clone(), kind: 1, reason: 0, ..Default::default() }),
             Says::Heartbeat(Heartbeat { number: 1, claims: vec![claim.clone().unwrap_or_default()] }),
         ];
         for message in messages {
@@ -247,8 +252,8 @@ async fn unexpected_messages_end_the_session_and_not_the_coordinator() {
     let before = scene.operator.events(&scene.label).await;
     let odd = [
         Says::Hello(hello(scene.incarnation)),
-        Says::OfferAnswer(OfferAnswer { claim: Some(scene.claim.clone()), kind: 99, reason: 0 }),
-        Says::OfferAnswer(OfferAnswer { claim: Some(scene.claim.clone()), kind: 2, reason: 0 }),
+        Says::OfferAnswer(OfferAnswer { claim: Some(scene.claim.clone()), kind: 99, reason: 0, ..Default::default() }),
+        Says::OfferAnswer(OfferAnswer { claim: Some(scene.claim.clone()), kind: 2, reason: 0, ..Default::default() }),
         Says::Report(holdfast_proto::v1::Report { body: None, ..report(Some(&scene.claim), 1, started("change")) }),
         Says::Report(report(Some(&scene.claim), 0, started("change"))),
         Says::Report(report(Some(&scene.claim), 1, started("not a\nname"))),

@@ -30,7 +30,7 @@ pub fn environment(context: &Context<'_>, inherited: impl Fn(&str) -> Option<Str
         .filter_map(|name| Some(((*name).to_owned(), inherited(name)?)))
         .filter(|(_, value)| !value.contains('\0'))
         .collect();
-    variables.entry("PATH".to_owned()).or_insert_with(|| PATH.to_owned());
+    variables.insert("PATH".to_owned(), search_path(&inherited));
     let claim = context.claim;
     let operation = OperationId { deployment: claim.deployment, step: context.step.clone() };
     let ours = [
@@ -45,6 +45,11 @@ pub fn environment(context: &Context<'_>, inherited: impl Fn(&str) -> Option<Str
         variables.insert("HOLDFAST_EXPECTED_REVISION".to_owned(), revision.to_string());
     }
     variables
+}
+
+/// Where a command's program is looked for.
+pub(crate) fn search_path(inherited: impl Fn(&str) -> Option<String>) -> String {
+    inherited("PATH").filter(|path| !path.contains('\0')).unwrap_or_else(|| PATH.to_owned())
 }
 
 #[cfg(test)]

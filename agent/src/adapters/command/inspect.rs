@@ -12,6 +12,10 @@ use holdfast_common::id::{self, Revision};
 use holdfast_common::text::{bounded, one_line};
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::internal::{self, AsUser};
+use crate::policy::User;
+use crate::secrets::Redactor;
+
 /// More than this of its output is read and thrown away.
 const OUTPUT_BYTES: usize = 4096;
 /// How long output is waited for after the command itself ended: a child of it may hold the pipe open.
@@ -23,6 +27,12 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 pub struct Inspection<'a> {
     /// Program and arguments.
     pub argv: &'a [String],
+    /// The very file that runs, where the host's policy looked at one.
+    pub program: Option<&'a Path>,
+    /// Who it runs as; `None`: as the agent.
+    pub user: Option<&'a User>,
+    /// Takes secrets out of what it prints.
+    pub redactor: &'a Redactor,
     /// Its whole environment.
     pub environment: &'a BTreeMap<String, String>,
     /// Where it runs.
@@ -61,9 +71,7 @@ pub enum Error {
 
 /// Runs the command and takes the first line of its output as the revision. Blocks until it ended or was killed.
 pub fn inspect(inspection: &Inspection<'_>) -> Result<Revision, Error> {
-    let (program, arguments) = inspection.argv.split_first().ok_or(Error::Empty)?;
-    let mut child = Command::new(program)
-        .args(arguments)
+    let mut child = command(inspection)?
         .env_clear()
         .envs(inspection.environment)
         .current_dir(inspection.folder)
@@ -81,11 +89,24 @@ pub fn inspect(inspection: &Inspection<'_>) -> Result<Revision, Error> {
         return Err(Error::Failed(status));
     }
     let text = output.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    revision_in(&text)
+    revision_in(&inspection.redactor.text(&String::from_utf8_lossy(&text)))
 }
 
-fn revision_in(output: &[u8]) -> Result<Revision, Error> {
-    let text = String::from_utf8_lossy(output);
+/// As another user by way of a process of our own, which becomes that user and then the command.
+fn command(inspection: &Inspection<'_>) -> Result<Command, Error> {
+    let (name, arguments) = inspection.argv.split_first().ok_or(Error::Empty)?;
+    let program = inspection.program.map_or_else(|| name.into(), Path::to_owned);
+    Ok(match inspection.user {
+        None => {
+            let mut command = Command::new(program);
+            command.arg0(name).args(arguments);
+            command
+        }
+        Some(user) => internal::as_user(&AsUser { user: user.clone(), program, argv: inspection.argv.to_vec() }),
+    })
+}
+
+fn revision_in(text: &str) -> Result<Revision, Error> {
     let line = text.lines().next().map(str::trim).filter(|line| !line.is_empty()).ok_or(Error::Silent)?;
     Revision::new(line).map_err(|source| Error::NotARevision { line: bounded(&one_line(line), 200), source })
 }
@@ -140,7 +161,16 @@ mod tests {
     fn run(argv: &[&str], timeout: Duration) -> Result<Revision, Error> {
         let argv: Vec<String> = argv.iter().map(|part| (*part).to_owned()).collect();
         let environment = BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]);
-        inspect(&Inspection { argv: &argv, environment: &environment, folder: Path::new("/"), timeout })
+        let inspection = Inspection {
+            argv: &argv,
+            program: None,
+            user: None,
+            redactor: &Redactor::of([]),
+            environment: &environment,
+            folder: Path::new("/"),
+            timeout,
+        };
+        inspect(&inspection)
     }
 
     const LONG: Duration = Duration::from_secs(20);

@@ -6,5 +6,6 @@
 mod environment;
 mod inspect;
 
+pub(crate) use environment::search_path;
 pub use environment::{Context, environment};
 pub use inspect::{Error, Inspection, inspect};

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::calls::{Call, call};
 use super::error::{Error, io_at};
+use super::guard;
 use super::ledger::{self, Record, State};
 use super::names::ReleaseName;
 use super::restore;
@@ -155,7 +156,7 @@ impl Source {
 }
 
 fn open_dir(path: &Path) -> Result<std::fs::File, Error> {
-    std::fs::File::open(path).map_err(io_at("open", path))
+    guard::open(path).map_err(io_at("open", path))
 }
 
 impl Current {

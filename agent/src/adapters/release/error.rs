@@ -46,6 +46,14 @@ pub enum Error {
         /// The path.
         path: PathBuf,
     },
+    /// Somebody else can swap names under the agent.
+    #[error("refused: {} is not safe to act in: {why}", path.display())]
+    NotSafe {
+        /// Which folder.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
     /// The archive.
     #[error(transparent)]
     Archive(#[from] archive::Error),
@@ -91,7 +99,7 @@ impl Error {
             Error::FencedOff { .. } | Error::TooFar { .. } => REFUSED_FENCE,
             Error::Revision { .. } | Error::NotRetained { .. } => REFUSED_REVISION,
             Error::Archive(error) if error.is_refusal() => REFUSED_ARCHIVE,
-            Error::NotALink { .. } => REFUSED_ROOT,
+            Error::NotALink { .. } | Error::NotSafe { .. } => REFUSED_ROOT,
             Error::Archive(_) | Error::Io { .. } | Error::Damaged { .. } => MACHINERY,
         }
     }

@@ -26,6 +26,7 @@ pub mod calls;
 
 mod apply;
 mod error;
+mod guard;
 mod identity;
 mod inspect;
 mod ledger;

@@ -12,6 +12,7 @@ use holdfast_common::id::Revision;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fchmod, fstat, linkat, mkdirat, openat};
 
 use super::error::{Error, io_at};
+use super::guard;
 use super::ledger::{self, Record, State};
 use super::names::ReleaseName;
 use super::root::Root;
@@ -61,7 +62,7 @@ pub(super) fn link(root: &Root, from: &ReleaseName, to: &ReleaseName) -> Result<
     let releases = root.releases();
     let path = releases.join(to.to_string());
     let failed = |source: io::Error| io_at("put the old release into", &path)(source);
-    let parent = File::open(&releases).map_err(failed)?;
+    let parent = guard::open(&releases).map_err(failed)?;
     let open = |name: &ReleaseName| openat(&parent, name.to_string(), DIRECTORY, Mode::empty()).map(File::from);
     let source = open(from).map_err(|error| failed(error.into()))?;
     mkdirat(&parent, to.to_string(), Mode::from_raw_mode(0o700)).map_err(|error| failed(error.into()))?;

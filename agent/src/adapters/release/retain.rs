@@ -5,11 +5,12 @@ use std::fs::{self, File};
 use std::io;
 
 use holdfast_common::fence::Fence;
-use rustix::fs::{AtFlags, Dir, Mode, OFlags, openat, unlinkat};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
 use super::calls::{Call, call};
 use super::error::{Error, io_at};
+use super::guard;
 use super::ledger::{self, State};
 use super::names::ReleaseName;
 use super::root::{Current, Root};
@@ -25,12 +26,10 @@ const DEPTH: usize = 256;
 pub(super) fn retire(root: &Root, fence: Fence, keep: u32) -> Result<(), Error> {
     let kept = kept(root, fence, keep)?;
     for name in releases(root)?.into_iter().filter(|name| name.fence < fence && !kept.contains(name)) {
-        let from = root.releases().join(name.to_string());
-        let to = root.trash().join(name.to_string());
-        match call(Call::Retire, || fs::rename(&from, &to)) {
+        match call(Call::Retire, || to_trash(root, &name)) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(io_at("retire", &from)(error)),
+            Err(error) => return Err(io_at("retire", &root.releases().join(name.to_string()))(error)),
         }
     }
     empty_trash(root)
@@ -38,9 +37,14 @@ pub(super) fn retire(root: &Root, fence: Fence, keep: u32) -> Result<(), Error> 
 
 /// Removes what was unpacked of a release that never can be current, as far as that goes.
 pub(super) fn discard(root: &Root, name: &ReleaseName) {
-    let (from, to) = (root.releases().join(name.to_string()), root.trash().join(name.to_string()));
-    let _what_stays_is_retired_later = fs::rename(from, to).map_err(io_at("retire", &root.trash()));
+    let _what_stays_is_retired_later = to_trash(root, name);
     let _the_same = empty_trash(root);
+}
+
+/// From one open folder to the other.
+fn to_trash(root: &Root, name: &ReleaseName) -> io::Result<()> {
+    let (from, to) = (guard::open(&root.releases())?, guard::open(&root.trash())?);
+    renameat(&from, name.to_string(), &to, name.to_string()).map_err(io::Error::from)
 }
 
 fn kept(root: &Root, fence: Fence, keep: u32) -> Result<Vec<ReleaseName>, Error> {
@@ -72,7 +76,7 @@ fn releases(root: &Root) -> Result<Vec<ReleaseName>, Error> {
 fn empty_trash(root: &Root) -> Result<(), Error> {
     let path = root.trash();
     let failed = || io_at("empty", &path);
-    let trash = File::open(&path).map_err(failed())?;
+    let trash = guard::open(&path).map_err(failed())?;
     call(Call::Remove, || remove_content(&trash, 0)).map_err(failed())
 }
 

@@ -8,6 +8,7 @@ use holdfast_common::fence::{Epoch, Fence};
 
 use super::calls::{Call, call};
 use super::error::{Error, io_at};
+use super::guard;
 use super::identity;
 use super::names::ReleaseName;
 use crate::durable;
@@ -93,6 +94,7 @@ impl Root {
 
     /// Makes the layout and the identity where they are missing. The folder's parent must be there.
     pub(super) fn prepare(&self) -> Result<String, Error> {
+        guard::check(self)?;
         let folders = [
             self.path.clone(),
             self.releases(),
@@ -107,6 +109,8 @@ impl Root {
                 call(Call::MakeFolder, || durable::ensure_dir(&folder)).map_err(io_at("make", &folder))?;
             }
         }
+        // Again, now that all of it is there: between the look and the making somebody may have been first.
+        guard::check(self)?;
         identity::ensure(self)
     }
 

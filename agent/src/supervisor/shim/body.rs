@@ -12,39 +12,52 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, getpid, kill_process_group, pidfd_open, waitid,
 };
 
+use super::super::as_user;
 use super::super::launch::{Body, Launch, armed_here};
 use super::super::process::{self, Process};
 use super::super::record::{ExitRecord, StopRequest, Written};
 use super::super::wait::{self, Arrivals};
 use super::output::Copy;
-use super::{SIGNALLED, Spares};
+use super::{Known, SIGNALLED, Spares};
 use crate::boottime::wall_now;
 use crate::crash::{self, CrashPoint};
 use crate::durable::Spare;
 use crate::internal::{INTERNAL, name};
 use crate::places::StepFolder;
+use crate::secrets::{Folder, Redactor, VARIABLE};
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How long an orphan that ended may stay a zombie.
 const REAP_EVERY: Duration = Duration::from_secs(1);
 
 /// Runs it to its end and writes the exit record.
-pub(super) fn run(folder: &StepFolder, launch: &Launch, spares: Spares) -> io::Result<()> {
+pub(super) fn run(folder: &StepFolder, launch: &Launch, known: Known, spares: Spares) -> io::Result<()> {
     let Spares { exit, signalled, stdout, stderr } = spares;
-    let record = match spawn(launch) {
-        Ok(child) => watch(folder, launch, child, (stdout, stderr), signalled)?,
+    let shown = show(launch, &known);
+    let record = match shown.and_then(|shown| spawn(launch, &known, shown.as_ref()).map(|child| (child, shown))) {
+        Ok((child, _gone_at_the_end)) => watch(folder, launch, child, (stdout, stderr), signalled, &known.redactor)?,
         Err(error) => not_spawned(launch, &error),
     };
     crash::point(CrashPoint::BeforeExitRecord);
     exit.replace(&folder.exit(), &serde_json::to_vec(&record).expect("plain data serializes"))
 }
 
-fn spawn(launch: &Launch) -> io::Result<Child> {
+/// Puts the credentials where the command finds them.
+fn show(launch: &Launch, known: &Known) -> io::Result<Option<Folder>> {
+    if known.credentials.is_empty() {
+        return Ok(None);
+    }
+    Folder::make(&launch.credentials_folder, &known.credentials, launch.user.as_ref()).map(Some)
+}
+
+fn spawn(launch: &Launch, known: &Known, shown: Option<&Folder>) -> io::Result<Child> {
     let mut command = match &launch.body {
         Body::Command { argv } => {
             let (program, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-            let mut command = Command::new(program);
-            command.args(arguments).env_clear();
+            let mut command = Command::new(launch.program.as_deref().unwrap_or(program.as_ref()));
+            command.arg0(program).args(arguments).env_clear();
+            command.envs(known.credentials.variables());
+            command.envs(shown.map(|folder| (VARIABLE, folder.path())));
             command
         }
         Body::Release { apply } => ours(name::RELEASE_APPLY, &serde_json::to_string(apply)?),
@@ -56,8 +69,12 @@ fn spawn(launch: &Launch) -> io::Result<Child> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .process_group(0)
-        .spawn()
+        .process_group(0);
+    let user = match &launch.body {
+        Body::Command { .. } | Body::Check { .. } => launch.user.as_ref(),
+        Body::Release { .. } => None,
+    };
+    as_user::spawn(&mut command, user)
 }
 
 /// A hidden subcommand of the running program.
@@ -91,10 +108,11 @@ fn watch(
     mut child: Child,
     files: (File, File),
     signalled: Spare,
+    redactor: &Redactor,
 ) -> io::Result<ExitRecord> {
     crash::point(CrashPoint::AfterBodySpawn);
-    let stdout = Copy::start(child.stdout.take().expect("asked for"), files.0, launch.output_bytes)?;
-    let stderr = Copy::start(child.stderr.take().expect("asked for"), files.1, launch.output_bytes)?;
+    let stdout = Copy::start(child.stdout.take().expect("asked for"), files.0, launch.output_bytes, redactor.clone())?;
+    let stderr = Copy::start(child.stderr.take().expect("asked for"), files.1, launch.output_bytes, redactor.clone())?;
     let mut group = Group::led_by(&child, signalled)?;
     let status = group.wait_for_leader(folder)?;
     group.empty_if_stopped();

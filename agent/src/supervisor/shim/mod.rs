@@ -16,6 +16,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::process::{getpid, set_child_subreaper, setsid};
 
+use super::as_user;
 use super::launch::{Answer, Launch, Refusal};
 use super::process::Process;
 use super::record::StartRecord;
@@ -23,6 +24,7 @@ use crate::boottime::{BootId, BootTime, wall_now};
 use crate::crash::{self, CrashPoint};
 use crate::durable::{self, Published, Spare};
 use crate::places::StepFolder;
+use crate::secrets::{Redactor, Secrets};
 
 const LOCK_EVERY: Duration = Duration::from_millis(5);
 /// Room for an exit record. One with very many survivors may be longer.
@@ -34,10 +36,10 @@ const SIGNALLED: &[u8] = b"SIGTERM";
 pub fn shim_main(folder: &OsStr) -> ExitCode {
     let folder = StepFolder::at(folder.into());
     match begin(&folder) {
-        Ok((launch, spares, _locks)) => {
+        Ok((launch, known, spares, _locks)) => {
             answer(&Answer::Started);
             crash::point(CrashPoint::AfterStartRecord);
-            let recorded = body::run(&folder, &launch, spares);
+            let recorded = body::run(&folder, &launch, known, spares);
             crash::point(CrashPoint::AfterExitRecord);
             // Without a record the step reads as gone, exit unknown: the truth.
             if recorded.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -69,7 +71,24 @@ fn spares(folder: &StepFolder) -> io::Result<Spares> {
     Ok(Spares { exit, signalled, stdout: output::open(&folder.stdout())?, stderr: output::open(&folder.stderr())? })
 }
 
-fn begin(folder: &StepFolder) -> Result<(Launch, Spares, Locks), Refusal> {
+/// Values that are read here and nowhere written but into a command's own folder and environment.
+struct Known {
+    credentials: Secrets,
+    redactor: Redactor,
+}
+
+impl Known {
+    /// A step whose secrets can't be told from its output does not begin.
+    fn read(launch: &Launch) -> Result<Self, Refusal> {
+        let refused = |error: &dyn std::error::Error| Refusal::Machinery { what: error.to_string() };
+        let credentials = launch.credentials.read().map_err(|error| refused(&error))?;
+        let all = launch.secrets.iter().map(|sources| sources.read()).collect::<Result<Vec<_>, _>>();
+        Ok(Self { credentials, redactor: Redactor::of(&all.map_err(|error| refused(&error))?) })
+    }
+}
+
+fn begin(folder: &StepFolder) -> Result<(Launch, Known, Spares, Locks), Refusal> {
+    as_user::shut().map_err(machinery("could not shut this process to others"))?;
     let launch = read_launch(folder).map_err(machinery("could not read what to launch"))?;
     setsid().map_err(io::Error::from).map_err(machinery("could not make a session"))?;
     set_child_subreaper(Some(getpid())).map_err(io::Error::from).map_err(machinery("could not adopt orphans"))?;
@@ -77,6 +96,7 @@ fn begin(folder: &StepFolder) -> Result<(Launch, Spares, Locks), Refusal> {
         StepEffect::Mutates => Some(lock_target(&launch)?),
         StepEffect::None => None,
     };
+    let known = Known::read(&launch)?;
     let spares = spares(folder).map_err(machinery("could not put aside room for the step's end"))?;
     crash::point(CrashPoint::BeforeStartRecord);
     if launch.not_after.is_some_and(|latest| BootTime::now() > latest) {
@@ -84,7 +104,7 @@ fn begin(folder: &StepFolder) -> Result<(Launch, Spares, Locks), Refusal> {
     }
     let record = start_record().map_err(machinery("could not read who we are"))?;
     match durable::publish(&folder.start(), &record.bytes()).map_err(machinery("could not make the start record"))? {
-        Published::First(start) => Ok((launch, spares, Locks { _target: target, _start: start })),
+        Published::First(start) => Ok((launch, known, spares, Locks { _target: target, _start: start })),
         Published::Stood => Err(Refusal::HasStartRecord),
     }
 }

@@ -1,4 +1,5 @@
-//! Copies a body's output to a file, with a bound. The body is never blocked: what is too much is read and counted.
+//! Copies a body's output to a file, with a bound and without known secrets. The body is never blocked: what is too much is read
+//! and counted.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -8,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Instant;
 
 use super::super::record::Written;
+use crate::secrets::Redactor;
 
 /// Opens an output file, made if it is not there.
 pub(super) fn open(path: &Path) -> io::Result<File> {
@@ -23,7 +25,12 @@ pub(super) struct Copy {
 
 impl Copy {
     /// Reads the pipe to its end in a thread of its own.
-    pub(super) fn start(mut pipe: impl Read + Send + 'static, file: File, bound: u64) -> io::Result<Self> {
+    pub(super) fn start(
+        mut pipe: impl Read + Send + 'static,
+        file: File,
+        bound: u64,
+        mut redactor: Redactor,
+    ) -> io::Result<Self> {
         let mut sink = file.try_clone()?;
         let written = Arc::new(Mutex::new(Written { held_open: true, ..Written::default() }));
         let shared = Arc::clone(&written);
@@ -33,11 +40,15 @@ impl Copy {
             loop {
                 match pipe.read(&mut buffer) {
                     Ok(0) => break,
-                    Ok(count) => keep(&mut sink, &buffer[..count], bound, &shared),
+                    Ok(count) => {
+                        let clean = redactor.next(&buffer[..count]);
+                        keep(&mut sink, &clean, bound, redactor.redacted(), &shared);
+                    }
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(_) => break,
                 }
             }
+            keep(&mut sink, &redactor.end(), bound, redactor.redacted(), &shared);
             lock(&shared).held_open = false;
             // Nobody waits any more after the bound.
             let _ = sender.send(());
@@ -58,8 +69,9 @@ impl Copy {
 }
 
 /// What can't be written (a full disk) is cut too.
-fn keep(sink: &mut File, bytes: &[u8], bound: u64, written: &Mutex<Written>) {
+fn keep(sink: &mut File, bytes: &[u8], bound: u64, redacted: u64, written: &Mutex<Written>) {
     let mut written = lock(written);
+    written.redacted = redacted;
     let length = bytes.len() as u64;
     let room = if written.cut > 0 { 0 } else { bound.saturating_sub(written.kept).min(length) };
     let room = usize::try_from(room).expect("not more than the buffer has");

@@ -69,6 +69,18 @@ pub enum DialError {
     Each(Vec<DialError>),
 }
 
+impl DialError {
+    /// Whether somebody answered, and no agreement on TLS was reached: mostly, a certificate of another authority.
+    #[must_use]
+    pub fn is_of_tls(&self) -> bool {
+        match self {
+            Self::Handshake { .. } => true,
+            Self::Each(all) => all.iter().any(Self::is_of_tls),
+            Self::LookUp { .. } | Self::Connect { .. } | Self::TooSlow { .. } | Self::Http { .. } => false,
+        }
+    }
+}
+
 fn joined(all: &[DialError]) -> String {
     all.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }

@@ -29,13 +29,14 @@ use schema::Schema;
 pub use span::Span;
 
 /// What a step's command finds in its environment. Never configuration, even if a program is started by a step.
-pub const STEP_VARIABLES: [&str; 6] = [
+pub const STEP_VARIABLES: [&str; 7] = [
     "HOLDFAST_OPERATION_ID",
     "HOLDFAST_FENCE",
     "HOLDFAST_DEPLOYMENT",
     "HOLDFAST_ATTEMPT",
     "HOLDFAST_TARGET",
     "HOLDFAST_EXPECTED_REVISION",
+    "HOLDFAST_CREDENTIALS",
 ];
 
 const PREFIX: &str = "HOLDFAST_";

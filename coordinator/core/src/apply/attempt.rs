@@ -81,6 +81,7 @@ pub(super) fn leased(state: &mut TargetState, recorded: &Recorded) -> Result<(),
         lease: Some(Lease { ttl: *ttl, written_run: *run, heard: *serving }),
         offered_at: recorded.at,
         readmits: *readmits,
+        declined: String::new(),
         steps,
     });
     deployment.state = DeploymentState::Active;
@@ -145,9 +146,15 @@ pub(super) fn accepted(state: &mut TargetState, id: AttemptId, deadline: Option<
     Ok(())
 }
 
-pub(super) fn declined(state: &mut TargetState, id: AttemptId, reason: DeclineReason) -> Result<(), &'static str> {
+pub(super) fn declined(
+    state: &mut TargetState,
+    id: AttemptId,
+    reason: DeclineReason,
+    detail: &str,
+) -> Result<(), &'static str> {
     let attempt = offered(state, id)?;
     attempt.state = AttemptState::Declined(reason);
+    detail.clone_into(&mut attempt.declined);
     attempt.lease = None;
     Ok(())
 }

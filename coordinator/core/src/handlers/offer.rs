@@ -10,7 +10,7 @@
 //! ```
 
 use holdfast_common::claim::Claim;
-use holdfast_common::report::DeclineReason;
+use holdfast_common::report::Declined;
 
 use crate::authority;
 use crate::decision::Answer;
@@ -27,7 +27,7 @@ pub(crate) fn answered(
     draft: &mut Draft<'_>,
     speaker: &Speaker,
     claim: &Claim,
-    declined: Option<DeclineReason>,
+    declined: Option<Declined>,
     jitter: Jitter,
 ) -> Answer {
     let Ok(attempt) = authority::current(draft.state(), draft.now, speaker, claim) else { return Answer::Superseded };
@@ -42,9 +42,9 @@ pub(crate) fn answered(
             split::uncertain(draft, because);
             Answer::Done
         }
-        Some(reason) if on_offer => {
-            draft.record(Event::OfferDeclined { attempt: claim.attempt, reason });
-            wait_or_cancel(draft, speaker, reason, jitter);
+        Some(Declined { reason, detail }) if on_offer => {
+            draft.record(Event::OfferDeclined { attempt: claim.attempt, reason, detail: detail.clone() });
+            wait_or_cancel(draft, speaker, &Declined { reason, detail }, jitter);
             Answer::Done
         }
         Some(_) => Answer::Done,
@@ -63,13 +63,13 @@ pub(crate) fn take(draft: &mut Draft<'_>, claim: &Claim) {
     }
 }
 
-fn wait_or_cancel(draft: &mut Draft<'_>, speaker: &Speaker, reason: DeclineReason, jitter: Jitter) {
+fn wait_or_cancel(draft: &mut Draft<'_>, speaker: &Speaker, declined: &Declined, jitter: Jitter) {
     let Some(deployment) = draft.current() else { return };
     if deployment.cancel.is_some() {
         return split::after_cancel(draft);
     }
     let declines = deployment.attempts.iter().rev().take_while(|attempt| !attempt.state.is_try()).count();
     let delay = lease::backoff(&deployment.spec.retry, u32::try_from(declines).unwrap_or(u32::MAX), jitter);
-    let because = explain::declined(deployment, &speaker.agent, reason);
+    let because = explain::declined(deployment, &speaker.agent, declined);
     split::wait(draft, &because, Waiting::Backoff { delay }, delay);
 }

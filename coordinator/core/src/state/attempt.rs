@@ -31,6 +31,9 @@ pub struct Attempt {
     /// The attempt whose running process it goes on with, where a decision readmitted one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub readmits: Option<AttemptId>,
+    /// In the agent's words, where it declined and had more to say.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub declined: String,
     /// Its steps, in the deployment's order.
     pub steps: Vec<StepRun>,
 }

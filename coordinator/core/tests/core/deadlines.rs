@@ -79,7 +79,7 @@ fn what_is_on_offer_is_not_waiting_and_what_was_declined_is() {
     scene.pass(600);
     assert_eq!(scene.current().attempts[0].state, AttemptState::Offered, "an offer is answered or lapses");
     let (speaker, claim) = (scene.speaker(), scene.claim());
-    let declined = Some(DeclineReason::Busy);
+    let declined = Some(DeclineReason::Busy.into());
     scene.world.feed(0, &Input::OfferAnswered { speaker, claim, declined, jitter: Jitter(0) }).expect("heard");
     assert!(
         due(scene.state(), scene.world.now()).iter().all(|effect| !matches!(effect, Effect::Assign { .. })),

@@ -542,7 +542,7 @@ fn a_declined_offer_is_no_try_and_goes_to_who_declined_least() {
     scene.submit(vec![switch(RetryClass::Unsafe)], 1);
     scene.world.assign(0, &[]);
     let (speaker, claim) = (scene.speaker(), scene.claim());
-    let declined = Some(DeclineReason::Busy);
+    let declined = Some(DeclineReason::Busy.into());
     scene.world.feed(0, &Input::OfferAnswered { speaker, claim, declined, jitter: Jitter(500) }).expect("heard");
     assert_eq!(scene.current().waiting, Some(Waiting::Backoff { delay: Millis(25) }));
     assert_eq!((scene.current().tries(), scene.current().state), (0, DeploymentState::Queued));

@@ -128,7 +128,7 @@ fn a_deployment_that_was_never_permitted_waits_too_and_its_delay_stays() {
     unhold(&mut scene).expect("on hold");
     scene.world.assign(0, &[]);
     hold(&mut scene, "again", None);
-    let (speaker, claim, declined) = (scene.speaker(), scene.claim(), Some(DeclineReason::Busy));
+    let (speaker, claim, declined) = (scene.speaker(), scene.claim(), Some(DeclineReason::Busy.into()));
     scene.world.feed(0, &Input::OfferAnswered { speaker, claim, declined, jitter: Jitter(1_000) }).expect("heard");
     assert_eq!((scene.current().state, scene.current().waiting.clone()), (DeploymentState::Queued, for_hold("again")));
     scene.pass(20);

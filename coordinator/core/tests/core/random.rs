@@ -544,7 +544,7 @@ fn junk(world: &mut World, draw: &mut Draw) {
         }
         7 => {
             let speaker = world.speaker((agent + 1) % 3, incarnation);
-            let (declined, jitter) = (Some(DeclineReason::Busy), world.jitter());
+            let (declined, jitter) = (Some(DeclineReason::Busy.into()), world.jitter());
             let answer = world.feed(target, &Input::OfferAnswered { speaker, claim, declined, jitter });
             assert_eq!(answer, Ok(Answer::Superseded));
             let plan = PlanDigest("another".into());

@@ -52,7 +52,7 @@ fn journal(scene: &mut Scene, claim: Claim, runner: Runner) {
 
 fn accept_offer(scene: &mut Scene, declined: Option<DeclineReason>) -> Answer {
     let (speaker, claim) = (scene.speaker(), scene.claim());
-    let input = Input::OfferAnswered { speaker, claim, declined, jitter: Jitter(0) };
+    let input = Input::OfferAnswered { speaker, claim, declined: declined.map(Into::into), jitter: Jitter(0) };
     scene.world.feed(0, &input).expect("never refused")
 }
 

@@ -505,7 +505,7 @@ impl World {
                 let input = Input::OfferAnswered {
                     speaker: self.speaker(agent, incarnation),
                     claim,
-                    declined,
+                    declined: declined.map(Into::into),
                     jitter: self.jitter(),
                 };
                 let answer = self.feed(target, &input).expect("an answer is never refused");

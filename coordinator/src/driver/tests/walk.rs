@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use holdfast_common::id::{EvidenceId, IncarnationId, Revision};
 use holdfast_common::outcome::{AttemptEnd, Exit, FailureClass, OperationState, Reading, StepEnd};
 use holdfast_common::recovery::{Attestation, AttestedRunner, AttestedTarget, Runner};
-use holdfast_common::report::{DeclineReason, Report, ReportSequence};
+use holdfast_common::report::{DeclineReason, Declined, Report, ReportSequence};
 use holdfast_coordinator_core::input::Finding;
 use holdfast_coordinator_core::rollback::Retained;
 use holdfast_coordinator_core::state::TargetState;
@@ -108,7 +108,7 @@ impl Walk {
         Some(match self.random.random_range(0..25) {
             0 | 1 => submission("shop@prod", self.random.random(), 1),
             2..=4 => {
-                let declined = self.one_in(4).then_some(DeclineReason::Busy);
+                let declined = self.one_in(4).then(|| Declined::from(DeclineReason::Busy));
                 Asked::OfferAnswered { speaker: self.speaker(), claim: self.pick(|w| &w.claims)?, declined }
             }
             5 | 6 => Asked::Heard { speaker: self.speaker(), claim: self.pick(|w| &w.claims)? },

@@ -7,8 +7,11 @@ use std::time::Duration;
 use holdfast_common::claim::Claim;
 use holdfast_common::code::Code;
 use holdfast_common::id::{AgentName, AttemptId, EvidenceId, StepName, TargetName};
-use holdfast_common::report::{DeclineReason, Disposition, FiledReason, PermitDenial, Report, ReportSequence};
+use holdfast_common::report::{
+    DeclineReason, Declined, Disposition, FiledReason, PermitDenial, Report, ReportSequence,
+};
 use holdfast_common::spec::PlanDigest;
+use holdfast_common::text::{self, one_line};
 use holdfast_common::time::Millis;
 use holdfast_coordinator_core::Answer;
 use holdfast_coordinator_core::input::Finding;
@@ -22,11 +25,14 @@ use holdfast_proto::v1::connect_response::Message;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
+use super::identity;
 use super::session::{End, Session};
 use crate::driver::{self, Asked, Told};
 use crate::grpc::view::enums::denial_words;
 use crate::sessions::Outgoing;
 
+/// Longest sentence of a declined offer that is kept.
+const DECLINE_BYTES: usize = 500;
 /// Claims in one heartbeat.
 const MAX_CLAIMS: usize = 4096;
 
@@ -74,6 +80,10 @@ pub(super) async fn take(session: &mut Session, message: v1::ConnectRequest) -> 
         Said::PermitRequest(request) => permit_answer(session, request).await,
         Said::Report(report) => report_answer(session, report).await,
         Said::InquiryAnswer(answer) => inquiry_answer(session, answer).await,
+        Said::WelcomeKept(v1::WelcomeKept {}) => {
+            identity::kept(session);
+            Ok(Next::GoOn)
+        }
         Said::Detach(detach) => {
             let reason = holdfast_common::text::bounded(&detach.reason, 200);
             tracing::info!(agent = %session.speaker.agent, reason, "an agent goes and will be back");
@@ -175,7 +185,10 @@ async fn offer_answer(session: &mut Session, answer: v1::OfferAnswer) -> Result<
             );
         }
         v1::OfferAnswerKind::Accepted => None,
-        v1::OfferAnswerKind::Declined => Some(DeclineReason::from_wire("offer_answer.reason", answer.reason)?),
+        v1::OfferAnswerKind::Declined => {
+            let reason = DeclineReason::from_wire("offer_answer.reason", answer.reason)?;
+            Some(Declined { reason, detail: text::bounded(&one_line(&answer.detail), DECLINE_BYTES) })
+        }
     };
     if let Some(target) = session.shared.driver.target_of(claim.deployment).await {
         let speaker = session.speaker.clone();

@@ -182,6 +182,11 @@ fn of_act(act: ActRow) -> Entry {
     let sentence = match kind.as_str() {
         "token_made" => format!("{by} made the token of {about}: {detail}"),
         "token_revoked" => format!("{by} took the token of {about} back: {detail}"),
+        "join_token_made" => format!("{by} made the join token {about}: {detail}"),
+        "join_token_revoked" => format!("{by} took the join token {about} back: {detail}"),
+        "agent_joined" => format!("{about} joined {detail}"),
+        "agent_removed" => format!("{by} removed the agent {about}: {detail}"),
+        "certificate_revoked" => format!("{by} revoked the certificate {about} {detail}"),
         other => format!("{by}: {other} {about}: {detail}"),
     };
     entry(at, v1::AuditEntry { by, what: kind, about, sentence, hash, ..Default::default() })

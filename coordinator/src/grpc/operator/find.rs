@@ -183,7 +183,7 @@ pub(super) async fn shown(shared: &Shared, row: DeploymentRow) -> v1::Deployment
     let mut whole = view::deployment::whole(&row.target, record, sequence, &|agent| shared.silence(agent));
     whole.rolled_back_by = rolled_back_by(shared, &row).await;
     let is_next = state.as_ref().and_then(|state| Some(state.current.as_ref()?.id)) == Some(record.id);
-    if let (true, Some(why)) = (is_next && record.live().is_none(), no_room(shared, record)) {
+    if let (true, Some(why)) = (is_next && record.live().is_none(), stands_still(shared, record)) {
         whole.waiting = why;
     }
     whole
@@ -201,13 +201,10 @@ async fn rolled_back_by(shared: &Shared, row: &DeploymentRow) -> Vec<String> {
     }
 }
 
-/// Why nobody gets it now, where that is the coordinator's own disk. It is on no record: there is no room for one.
-fn no_room(shared: &Shared, deployment: &Deployment) -> Option<String> {
-    let lack = shared.room.borrow().lack()?;
+/// Why nobody gets it now, where that is the coordinator itself.
+fn stands_still(shared: &Shared, deployment: &Deployment) -> Option<String> {
     match deployment.state {
-        DeploymentState::Queued | DeploymentState::Active => {
-            Some(format!("the coordinator's disk has no room for new work: {lack}"))
-        }
+        DeploymentState::Queued | DeploymentState::Active => shared.standstill(),
         DeploymentState::Uncertain
         | DeploymentState::Held
         | DeploymentState::Succeeded

@@ -26,5 +26,12 @@ pub(super) async fn plan(call: Call<'_, v1::PlanRequest>) -> Result<v1::PlanResp
     let candidates = shared.directory.candidates(&state.spec, &needs);
     let plan = plan::plan(&state, &spec, &candidates, shared.now());
     let refused = |refusal: &_| (refused::title(target.as_str(), refusal), refusal.code());
-    Ok(v1::PlanResponse { plan: Some(view::plan::plan(&state, &spec, &plan, refused)) })
+    let mut shown = view::plan::plan(&state, &spec, &plan, refused);
+    if shown.entry() == v1::PlanEntry::Begins
+        && let Some(why) = shared.standstill()
+    {
+        shown.set_entry(v1::PlanEntry::Waits);
+        shown.entry_because = why;
+    }
+    Ok(v1::PlanResponse { plan: Some(shown) })
 }

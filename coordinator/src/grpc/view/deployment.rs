@@ -12,7 +12,7 @@ use holdfast_proto::convert::{WireEnum, duration_to_wire, wall_to_wire};
 use holdfast_proto::v1;
 
 use super::enums::{attempt_state, decline_words, deployment_state, step_state};
-use super::sentence::{because, waiting};
+use super::sentence::{because, waits};
 use super::{fence_number, fence_text, seen, text};
 
 /// `shop@prod#12`.
@@ -57,7 +57,7 @@ pub fn whole(
         inputs: deployment.spec.inputs.clone().into_iter().collect(),
         attempts: deployment.attempts.iter().map(|attempt| attempt_view(deployment, attempt, silence)).collect(),
         cancellation: deployment.cancel.as_ref().map(cancellation),
-        waiting: deployment.waiting.as_ref().map(waiting).unwrap_or_default(),
+        waiting: deployment.waiting.as_ref().map(|why| waits(deployment, why)).unwrap_or_default(),
         holds_target: deployment.reserved_at.is_some() && ended.is_none(),
         reserved_at: deployment.reserved_at.map(wall_to_wire),
         never_mutated: ended.is_some_and(|ended| ended.never_mutated),

@@ -82,7 +82,7 @@ fn active(deployment: &Deployment) -> String {
                 format!("attempt {} {does} on {}{}", attempt.number, attempt.agent, late(deployment, attempt))
             }
         },
-        (None, Some(why)) => waiting(why),
+        (None, Some(why)) => waits(deployment, why),
         (None, None) => "another attempt will follow".to_owned(),
     }
 }
@@ -114,7 +114,20 @@ pub fn open_step(deployment: &Deployment) -> Option<(&Attempt, &StepRun)> {
     })
 }
 
-/// Why a deployment waits.
+/// Why a deployment waits, and which rule of a host refused it.
+#[must_use]
+pub fn waits(deployment: &Deployment, why: &Waiting) -> String {
+    let declined = deployment.attempts.last().filter(|attempt| !attempt.declined.is_empty());
+    match (why, declined.map(|attempt| (attempt, attempt.state))) {
+        (Waiting::Backoff { .. } | Waiting::Assignment, Some((attempt, AttemptState::Declined(reason)))) => {
+            let (agent, rule) = (&attempt.agent, quote(&attempt.declined));
+            format!("{}: {agent} declined: {}: {rule}", waiting(why), decline_words(reason))
+        }
+        (why, _) => waiting(why),
+    }
+}
+
+/// Why a deployment waits, by its kind.
 #[must_use]
 pub fn waiting(why: &Waiting) -> String {
     match why {
@@ -167,7 +180,10 @@ pub fn event(event: &Event) -> String {
         }
         Event::LeaseRenewed { .. } => "the lease was renewed for the first time in this run".to_owned(),
         Event::OfferAccepted { .. } => "the agent took the offer".to_owned(),
-        Event::OfferDeclined { reason, .. } => format!("the agent declined: {}", decline_words(*reason)),
+        Event::OfferDeclined { reason, detail, .. } => {
+            let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
+            format!("the agent declined: {}{detail}", decline_words(*reason))
+        }
         Event::PermitGranted { step, .. } => format!("step {step} is permitted: from now on it may have begun"),
         Event::ReportAccepted { report, .. } => format!("accepted: {}", reported(report)),
         Event::AttemptEnded { state, because, .. } => {

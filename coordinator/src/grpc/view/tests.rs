@@ -80,6 +80,7 @@ fn uncertain() -> TargetState {
         lease: None,
         offered_at: wall("2026-11-29T14:20:00Z"),
         readmits: None,
+        declined: String::new(),
         steps: vec![run],
     };
     let target = TargetSpec {

@@ -76,6 +76,10 @@ impl Sessions for Offers {
         vec![agent()]
     }
 
+    fn suspects_itself(&self) -> bool {
+        false
+    }
+
     fn stands(&self, _agent: &AgentName) {}
 
     fn send(&self, state: &TargetState, effect: &Effect) {
