@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustls::ServerConfig;
+use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls_pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -130,7 +131,7 @@ fn read(certificate: &Path, key: &Path, client_cas: &[PathBuf], whatever_the_tim
     let builder = ServerConfig::builder_with_provider(super::provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(Error::Protocol)?
-        .with_client_cert_verifier(Arc::new(Few(verifier)));
+        .with_client_cert_verifier(Arc::new(Few(verifier as Arc<dyn ClientCertVerifier>)));
     let chain = pair.chain.clone();
     let mut config = pair.give(|chain, key| builder.with_single_cert(chain, key))?;
     config.alpn_protocols = vec![ALPN.to_vec()];

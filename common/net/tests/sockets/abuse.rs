@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use holdfast_net::channel;
-use holdfast_net::tls::ClientTls;
+use holdfast_net::tls::{ClientTls, ServerTls};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, CrlDistributionPoint, DnType, ExtendedKeyUsagePurpose, IsCa,
     KeyPair, KeyUsagePurpose, SanType,
@@ -105,8 +105,8 @@ async fn a_client_hello_that_is_cut_or_changed_anywhere_stops_nobody() {
     assert_eq!(world.peer_with(&[AGENT]).await, "web-07 64");
 }
 
-/// Authorities that sign each other in every pair, and a client's certificate below them.
-fn tangle(world: &World, authorities: usize, root: Option<&str>) -> Pair {
+/// Authorities that sign each other in every pair, and a certificate below them.
+fn tangle(world: &World, authorities: usize, root: Option<&str>, leaf: &CertificateParams) -> Pair {
     let issuers: Vec<(KeyPair, CertifiedIssuer<'_, KeyPair>)> = (0..authorities)
         .map(|number| {
             let key = KeyPair::generate().expect("a key");
@@ -124,7 +124,7 @@ fn tangle(world: &World, authorities: usize, root: Option<&str>) -> Pair {
     }
     let (_, issuer) = issuers.first().expect("some");
     let key = KeyPair::generate().expect("a key");
-    let own = leaf().signed_by(&key, issuer).expect("a certificate").pem();
+    let own = leaf.signed_by(&key, issuer).expect("a certificate").pem();
     Pair {
         certificate: world.folder.write("tangle.pem", &format!("{own}{chain}")),
         key: world.folder.write("tangle.key", &key.serialize_pem()),
@@ -154,21 +154,44 @@ async fn is_refused(world: &World, pair: &Pair) {
     }
 }
 
+/// Walking every way through eight authorities takes many times as long.
+const BOUNDED: Duration = Duration::from_secs(3);
+
 /// T26: loops that multiply the ways through a chain, some of them under the trusted authority's own name; a chain that is
 /// merely long; one that is too large for any handshake.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_chain_without_end_is_refused_within_a_bound_and_delays_nobody() {
-    // Walking every way through eight of them takes many times as long.
-    const BOUNDED: Duration = Duration::from_secs(3);
     let world = World::new().await;
     // Two authorities are two certificates, which is few enough to be looked at; 24 are more than fit into a message.
     for (authorities, root) in [(2, None), (2, Some("ca")), (3, None), (8, None), (10, Some("ca")), (24, None)] {
-        let pair = tangle(&world, authorities, root);
+        let pair = tangle(&world, authorities, root, &leaf());
         let begun = Instant::now();
         let (_, other) = tokio::join!(is_refused(&world, &pair), world.peer_with(&[AGENT]));
         assert_eq!(other, "web-07 64");
         assert!(begun.elapsed() < BOUNDED, "{authorities} {root:?}: {:?}", begun.elapsed());
     }
+}
+
+/// T26, the other way round: whoever answers an agent may present one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_servers_chain_without_end_is_refused_within_a_bound() {
+    let world = World::new().await;
+    let mut leaf = CertificateParams::new(["localhost".to_owned()]).expect("a name");
+    leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    let pair = tangle(&world, 10, None, &leaf);
+    let tls = ServerTls::from_files(&pair.certificate, &pair.key, &world.ca.file).expect("sound files");
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = format!("localhost:{}", listener.local_addr().expect("a bound socket").port());
+    tokio::spawn(async move {
+        while let Ok((stream, from)) = listener.accept().await {
+            let _refused = tls.accept(stream, from).await;
+        }
+    });
+    let begun = Instant::now();
+    let connected = channel::connect(&address, &world.client_tls(None), &channel::Limits::default()).await;
+    let error = connected.expect_err("its authority is nobody's").to_string();
+    assert!(error.contains("could not agree on TLS with"), "{error}");
+    assert!(begun.elapsed() < BOUNDED, "{:?}", begun.elapsed());
 }
 
 /// T27: what a certificate says of revocation lists is not followed: there are none here, and nothing is fetched for a peer.
