@@ -21,6 +21,7 @@ use holdfast_common::adapter::Adapter;
 use holdfast_common::id::{AgentName, ResourceName};
 use holdfast_common::spec::TargetSpec;
 use holdfast_common::time::{Millis, Wall};
+use holdfast_coordinator_core::identity::Identity;
 use holdfast_coordinator_core::input::Candidate;
 use holdfast_coordinator_core::{Effect, TargetState};
 
@@ -64,6 +65,9 @@ pub trait Sessions: Send + Sync {
 
     /// Connected agents that reach the resource, by name. `home` is the agent whose host holds host-bound resources.
     fn reachable(&self, target: &TargetSpec, resource: &ResourceName, home: Option<&AgentName>) -> Vec<AgentName>;
+
+    /// What the agent's identity is from the commit on that is under way.
+    fn stand(&self, agent: &AgentName, identity: &Identity);
 
     /// The agent's session stands. What is due is handed out to it from now on: all of it, since nothing was before.
     fn stands(&self, agent: &AgentName);
