@@ -431,6 +431,14 @@ impl Client {
         answer.map_err(|status| refusal::of(&status, &look_at_tokens()))?.token.ok_or(Failure::incomplete("token"))
     }
 
+    /// Says which copy is the agent.
+    pub async fn unlock_agent(&self, request: v1::UnlockAgentRequest) -> Result<v1::Agent, Failure> {
+        let mut api = self.api.clone();
+        let request = timely(request, DEADLINE);
+        let answer = once(DEADLINE, async move { api.unlock_agent(request).await }).await;
+        answer.map_err(|status| refusal::of(&status, &look_at_agents()))?.agent.ok_or(Failure::incomplete("agent"))
+    }
+
     /// All agents.
     pub async fn agents(&self) -> Result<v1::ListAgentsResponse, Failure> {
         let mut whole = v1::ListAgentsResponse::default();
@@ -472,6 +480,10 @@ fn look_at_evidence(deployment: &str) -> Call {
 
 fn unsound(error: &dyn std::error::Error) -> Failure {
     Problem::new(Code::Config, error.to_string()).so("nothing was sent").into()
+}
+
+fn look_at_agents() -> Call {
+    Call::Changes { look: "holdfast agents".to_owned() }
 }
 
 fn look_at_tokens() -> Call {

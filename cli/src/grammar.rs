@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::command::{
-    agents, audit, cancel, check, completion, contexts, deploy, events, evidence, explain, list, login, logs, man,
-    plan, reconcile, rollback, show, target, targets, token, version, wait, watch, whoami,
+    agent, agents, audit, cancel, check, completion, contexts, deploy, events, evidence, explain, list, login, logs,
+    man, plan, reconcile, rollback, show, target, targets, token, version, wait, watch, whoami,
 };
 use crate::dev;
 use crate::output::Options;
@@ -83,6 +83,12 @@ pub enum Command {
     },
     /// List agents
     Agents(agents::Args),
+    /// Show one agent, or say which copy of it is the agent
+    Agent {
+        /// What to do with it.
+        #[command(subcommand)]
+        command: agent::Command,
+    },
     /// Show what people did, export the record, check an exported file
     Audit {
         /// What to do with it.
@@ -171,6 +177,8 @@ mod tests {
             "target hold shop@prod --reason freeze --until 2026-11-29T18:00:00+01:00",
             "target unhold shop@prod",
             "agents --ascii",
+            "agent show web-07 --json",
+            "agent unlock web-07 --reason found --admit-new-journal --confirm web-07",
             "audit list",
             "audit list --target shop@prod --limit 20 --json",
             "audit export",
@@ -231,6 +239,9 @@ mod tests {
             "token create --name bot",
             "token create --name bot --role root",
             "completion powershell",
+            "agent",
+            "agent unlock",
+            "agent unlock web-07 --force",
             "audit",
             "audit verify",
             "audit delete shop@prod",
