@@ -6,6 +6,7 @@ mod bad_input;
 mod bugs;
 mod cancel;
 mod cases;
+mod clones;
 mod connections;
 mod crash_case;
 mod crash_points;
