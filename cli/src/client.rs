@@ -470,7 +470,7 @@ impl Client {
     pub async fn remove_agent(&self, request: v1::RemoveAgentRequest) -> Result<v1::Agent, Failure> {
         let mut api = self.api.clone();
         let answer = once(DEADLINE, async move { api.remove_agent(timely(request, DEADLINE)).await }).await;
-        answer.map_err(|status| refusal::of(&status, &look_at_fleet()))?.agent.ok_or(Failure::incomplete("agent"))
+        answer.map_err(|status| refusal::of(&status, &look_at_agents()))?.agent.ok_or(Failure::incomplete("agent"))
     }
 
     /// Revokes a certificate.
@@ -480,7 +480,15 @@ impl Client {
     ) -> Result<v1::RevokeCertificateResponse, Failure> {
         let mut api = self.api.clone();
         let answer = once(DEADLINE, async move { api.revoke_certificate(timely(request, DEADLINE)).await }).await;
-        answer.map_err(|status| refusal::of(&status, &look_at_fleet()))
+        answer.map_err(|status| refusal::of(&status, &look_at_agents()))
+    }
+
+    /// Says which copy is the agent.
+    pub async fn unlock_agent(&self, request: v1::UnlockAgentRequest) -> Result<v1::Agent, Failure> {
+        let mut api = self.api.clone();
+        let request = timely(request, DEADLINE);
+        let answer = once(DEADLINE, async move { api.unlock_agent(request).await }).await;
+        answer.map_err(|status| refusal::of(&status, &look_at_agents()))?.agent.ok_or(Failure::incomplete("agent"))
     }
 
     /// All agents.
@@ -530,7 +538,7 @@ fn look_at_join_tokens() -> Call {
     Call::Changes { look: "holdfast agent token list".to_owned() }
 }
 
-fn look_at_fleet() -> Call {
+fn look_at_agents() -> Call {
     Call::Changes { look: "holdfast agents".to_owned() }
 }
 

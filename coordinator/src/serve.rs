@@ -370,6 +370,10 @@ impl Refusals for driver::Handle {
 }
 
 impl driver::Sessions for Directory {
+    fn stand(&self, agent: &AgentName, identity: &holdfast_coordinator_core::identity::Identity) {
+        Directory::stand(self, agent, Standing::from(identity));
+    }
+
     fn candidates(&self, target: &TargetSpec, needs: &BTreeSet<Adapter>) -> Vec<Candidate> {
         Directory::candidates(self, target, needs)
     }

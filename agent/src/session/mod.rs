@@ -93,7 +93,7 @@ impl Ended {
                     | Code::Unimplemented
             ),
             Ended::Invalid(_) => false,
-            Ended::Bye { code, .. } => *code != Stable::ProtocolVersion.to_string() && self.refuses().is_none(),
+            Ended::Bye { code, .. } => *code != Stable::SessionReplaced.to_string() && self.refuses().is_none(),
             Ended::Dial(_) | Ended::Closed | Ended::NoWelcome(_) => true,
         }
     }

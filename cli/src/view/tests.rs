@@ -466,6 +466,7 @@ fn no_text_of_an_answer_reaches_the_terminal_raw() {
         adapters: vec![evil()],
         version: evil(),
         holds: vec![evil()],
+        lock: Some(v1::IdentityLock { since: None, why: evil() }),
         ..v1::Agent::default()
     };
     let reading = v1::Reading {
@@ -495,6 +496,7 @@ fn no_text_of_an_answer_reaches_the_terminal_raw() {
         reconciliation(&list, canvas),
         evidence(std::slice::from_ref(&piece), canvas).draw(canvas.terminal),
         one_evidence(&piece, canvas),
+        one_agent(&agent, canvas),
         plan(&evil_plan, canvas),
         one_line_of(&deployment),
         fleet_line(&deployment, std::time::Duration::ZERO, None, 0, canvas.terminal),

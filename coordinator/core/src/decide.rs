@@ -33,7 +33,10 @@ fn undeclared(input: &Input) -> Result<Decision, Refusal> {
         Input::OfferAnswered { .. } | Input::Heard { .. } => only(Answer::Superseded),
         Input::PermitRequested { .. } => only(Answer::Denied(PermitDenial::NotYours)),
         Input::Reported { .. } => only(Answer::Answered(Disposition::Filed(FiledReason::UnknownAttempt))),
-        Input::JournalSpoke { .. } | Input::InquiryAnswered { .. } => only(Answer::Done),
+        Input::JournalSpoke { .. }
+        | Input::InquiryAnswered { .. }
+        | Input::IdentityLocked { .. }
+        | Input::IdentityUnlocked { .. } => only(Answer::Done),
         Input::Submit { .. }
         | Input::Rollback { .. }
         | Input::Assign { .. }
@@ -79,6 +82,12 @@ fn answer(draft: &mut Draft<'_>, input: &Input) -> Result<Answer, Refusal> {
         }
         Input::JournalSpoke { speaker, claim, runner, detail, evidence } => {
             Ok(handlers::journal::spoke(draft, speaker, claim, *runner, detail, *evidence))
+        }
+        Input::IdentityLocked { agent, incarnation, because, evidence } => {
+            Ok(handlers::identity::locked(draft, agent, *incarnation, because, *evidence))
+        }
+        Input::IdentityUnlocked { agent, incarnation, by, evidence } => {
+            Ok(handlers::identity::unlocked(draft, agent, *incarnation, by, *evidence))
         }
         Input::Tick { jitter } => Ok(handlers::tick::tick(draft, *jitter)),
         Input::Cancel { deployment, by, reason, past } => {

@@ -9,6 +9,7 @@ pub(crate) mod declare;
 pub(crate) mod finding;
 pub(crate) mod heard;
 pub(crate) mod hold;
+pub(crate) mod identity;
 pub(crate) mod inquire;
 pub(crate) mod journal;
 pub(crate) mod offer;

@@ -186,6 +186,28 @@ pub enum Input {
         /// The identity of the evidence. Drawn by the caller.
         evidence: EvidenceId,
     },
+    /// A copy of an agent was seen: the word of its journal is no proof.
+    IdentityLocked {
+        /// Which agent.
+        agent: AgentName,
+        /// The journal.
+        incarnation: IncarnationId,
+        /// What was seen, for people.
+        because: String,
+        /// The identity of the evidence. Drawn by the caller.
+        evidence: EvidenceId,
+    },
+    /// A person said which copy is the agent: what its journal says from now on counts.
+    IdentityUnlocked {
+        /// Which agent.
+        agent: AgentName,
+        /// The journal.
+        incarnation: IncarnationId,
+        /// Who.
+        by: OperatorName,
+        /// The identity of the evidence. Drawn by the caller.
+        evidence: EvidenceId,
+    },
     /// Time has passed: leases, deadlines, delays.
     Tick {
         /// For the back-off, drawn by the caller.

@@ -21,6 +21,7 @@ use holdfast_common::adapter::Adapter;
 use holdfast_common::id::{AgentName, ResourceName};
 use holdfast_common::spec::TargetSpec;
 use holdfast_common::time::{Millis, Wall};
+use holdfast_coordinator_core::identity::Identity;
 use holdfast_coordinator_core::input::Candidate;
 use holdfast_coordinator_core::{Effect, TargetState};
 
@@ -69,6 +70,9 @@ pub trait Sessions: Send + Sync {
 
     /// Whether so many agents fell silent at once that nothing new is to be handed out.
     fn suspects_itself(&self) -> bool;
+
+    /// What the agent's identity is from the commit on that is under way.
+    fn stand(&self, agent: &AgentName, identity: &Identity);
 
     /// The agent's session stands. What is due is handed out to it from now on: all of it, since nothing was before.
     fn stands(&self, agent: &AgentName);

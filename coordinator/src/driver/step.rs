@@ -395,6 +395,9 @@ impl Inner {
                 let (input, beside) = *prepared;
                 let answer = self.decide(tx, batch, target, &input, &beside)?;
                 let answer = self.keep_unknown(tx, batch, answer, &beside)?;
+                if matches!(input, Input::InquiryAnswered { .. }) {
+                    self.contradicted(tx, batch, target)?;
+                }
                 let deployment = beside.submission.map(|(deployment, _)| deployment).or(about);
                 Ok(Told { answer, deployment, existed: false, after: None })
             }

@@ -94,6 +94,12 @@ fn filed(target: &TargetName, deployment: Option<impl tracing::Value>, body: &Ev
             info!(%target, deployment, %agent, %attempt, runner = ?runner, "journal spoke");
         }
         EvidenceBody::Attested { by, .. } => info!(%target, deployment, %by, "attested"),
+        EvidenceBody::IdentityLocked { agent, incarnation, because } => {
+            warn!(%target, deployment, %agent, %incarnation, because, "the word of a locked journal proves nothing");
+        }
+        EvidenceBody::IdentityUnlocked { agent, incarnation, by } => {
+            info!(%target, deployment, %agent, %incarnation, %by, "the word of an unlocked journal counts from now on");
+        }
         EvidenceBody::Note { by, .. } => info!(%target, deployment, %by, "noted"),
     }
 }

@@ -64,6 +64,8 @@ impl Agents {
 }
 
 impl Sessions for Agents {
+    fn stand(&self, _agent: &AgentName, _identity: &holdfast_coordinator_core::identity::Identity) {}
+
     fn candidates(&self, _target: &TargetSpec, _needs: &BTreeSet<Adapter>) -> Vec<Candidate> {
         let there = self.there.load(Ordering::Relaxed);
         vec![Candidate { incarnation: candidate().incarnation.filter(|_| there), ..candidate() }]

@@ -7,6 +7,7 @@ mod bugs;
 mod cancel;
 mod cases;
 mod certificates;
+mod clones;
 mod connections;
 mod crash_case;
 mod crash_points;

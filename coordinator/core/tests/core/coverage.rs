@@ -158,6 +158,8 @@ rows! {
         EvidenceBody::InquiryFailed { .. } => "inquiry_failed",
         EvidenceBody::JournalWord { .. } => "journal_word",
         EvidenceBody::Attested { .. } => "attested",
+        EvidenceBody::IdentityLocked { .. } => "identity_locked",
+        EvidenceBody::IdentityUnlocked { .. } => "identity_unlocked",
         EvidenceBody::Note { .. } => "note",
     }
     fn decision_name(DecisionKind) const DECISIONS {

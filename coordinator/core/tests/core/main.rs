@@ -4,6 +4,7 @@
 mod agent;
 mod coverage;
 mod ledger;
+mod locked;
 mod operator;
 mod random;
 mod scene;

@@ -146,11 +146,14 @@ fn author(event: &Event) -> String {
         Event::HoldPlaced { hold } => hold.by.to_string(),
         Event::HoldEnded { how: HoldEnd::Operator { name } } => name.to_string(),
         Event::EvidenceFiled { evidence, .. } => match &evidence.body {
-            EvidenceBody::Attested { by, .. } | EvidenceBody::Note { by, .. } => by.to_string(),
+            EvidenceBody::Attested { by, .. }
+            | EvidenceBody::IdentityUnlocked { by, .. }
+            | EvidenceBody::Note { by, .. } => by.to_string(),
             EvidenceBody::LateReport { agent, .. }
             | EvidenceBody::Inspection { agent, .. }
             | EvidenceBody::FencedOff { agent, .. }
             | EvidenceBody::InquiryFailed { agent, .. }
+            | EvidenceBody::IdentityLocked { agent, .. }
             | EvidenceBody::JournalWord { agent, .. } => format!("agent {agent}"),
         },
         Event::CancelRecorded {

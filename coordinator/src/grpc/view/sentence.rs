@@ -336,6 +336,12 @@ pub fn evidence_words(evidence: &Evidence) -> String {
             let observed = attestation.observed.as_ref().map(|seen| format!(", revision {seen}")).unwrap_or_default();
             format!("{by} attests that {runner} and {target}{observed}{}", and(&attestation.how))
         }
+        EvidenceBody::IdentityLocked { agent, because, .. } => {
+            format!("the identity of {agent} was locked: {because} was seen; the word of its journal proves nothing")
+        }
+        EvidenceBody::IdentityUnlocked { agent, by, .. } => {
+            format!("{by} unlocked the identity of {agent}: the word of its journal counts from here on")
+        }
         EvidenceBody::Note { by, text } => format!("{by} remarks{}", and(text)),
     }
 }
