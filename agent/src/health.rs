@@ -8,18 +8,20 @@
 //! | journal | ready | the journal's file is gone, another one, or can't be written |
 //! | serving | ready | it starts, or is to stop |
 //!
-//! Contact with the coordinator is no part: an agent without it carries on with what it holds. It is a note.
+//! Contact with the coordinator is no part: an agent without it carries on with what it holds. It is a note, as is what is held and
+//! whether an operator has drained the agent.
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_net::ops::{self, Health, Pages, Pulse, State};
-use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::places::Places;
+use crate::run::Requests;
+use crate::standing::Standing;
 
 /// Where health and metrics are, on loopback, if nothing else is configured.
 pub const DEFAULT_OPS_PORT: u16 = 7445;
@@ -30,7 +32,8 @@ pub(crate) fn register(
     config: &Config,
     pulse: &Pulse,
     metrics: &Arc<Metrics>,
-    stop: &CancellationToken,
+    standing: &Standing,
+    requests: Requests,
 ) -> io::Result<()> {
     let (live, ready) = (Duration::from(config.ops.live_within.0), Duration::from(config.ops.ready_within.0));
     // The loop turns several times a second, also when nothing is to do: a long rest is an end.
@@ -40,10 +43,13 @@ pub(crate) fn register(
     let turns = pulse.clone();
     health.ready("work loop", move || turns.state(ready, ALWAYS));
     health.ready("journal", ops::kept(&Places::below(&config.state_dir).journal())?);
-    let stop = stop.clone();
-    health.ready("serving", move || State::of(!stop.is_cancelled(), || "it is to stop".to_owned()));
+    health.ready("serving", move || State::of(*requests.borrow() == 0, || "it is to stop".to_owned()));
     let metrics = Arc::clone(metrics);
     health.note("coordinator", move || metrics.contact());
+    let (held, drained) = (standing.clone(), standing.clone());
+    health.note("held", move || held.held());
+    health.note("drained", move || drained.drained());
+    health.note("version", || env!("CARGO_PKG_VERSION").to_owned());
     Ok(())
 }
 

@@ -15,7 +15,7 @@
 //! | [`checks`] | health checks: looks over HTTP and TCP, and by commands |
 //! | [`archive`] | release archives, read with distrust |
 //! | [`logs`] | sends what steps print |
-//! | [`health`], [`metrics`] | what it tells of itself |
+//! | [`health`], [`metrics`], [`standing`] | what it tells of itself |
 //! | [`places`] | where everything lies below the state folder |
 //! | [`internal`] | the hidden subcommands |
 //! | [`boottime`] | the clock that leases are counted on |
@@ -43,6 +43,8 @@ pub mod places;
 pub mod room;
 pub mod run;
 pub mod session;
+pub mod standing;
+pub mod status;
 pub mod supervisor;
 
 mod durable;

@@ -12,6 +12,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -24,7 +25,7 @@ use holdfast_common::spec::TargetSpec;
 use holdfast_common::time::Wall;
 use holdfast_coordinator_core::input::Candidate;
 use holdfast_coordinator_core::{Effect, TargetState};
-use holdfast_net::ops::{self, Health, Pages, Pulse};
+use holdfast_net::ops::{self, Health, Manager, Pages, Pulse};
 use holdfast_net::room::{self, Descriptors};
 use holdfast_net::serve::{self as wire, Routes};
 use holdfast_net::tls::ServerTls;
@@ -50,7 +51,7 @@ use crate::health::{self, Stage};
 use crate::logs::{self, Logs};
 use crate::metrics::Metrics;
 use crate::room::{Disk, Space};
-use crate::sessions::{Directory, Profile};
+use crate::sessions::{Directory, Drained, Profile};
 use crate::store::sqlite::SqliteStore;
 use crate::store::{self, Identity, Reader, Store};
 use crate::tokens::StoredTokens;
@@ -86,6 +87,7 @@ pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Resul
         .with_context(|| format!("could not listen on {}", config.listen.address))?;
     let address = listener.local_addr().context("could not read the address that was taken")?;
 
+    let manager = Manager::of_environment();
     let health = Health::new();
     let stage = Stage::register(&health);
     let metrics = Arc::new(Metrics::new().of_process());
@@ -96,7 +98,7 @@ pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Resul
     room::register(&health, disk.watch(), descriptors.clone());
     let pulse = Pulse::new();
     let verdict = Verdict::default();
-    let started = start(&config, &shutdown, disk, descriptors, &pulse, &metrics, &verdict).await;
+    let started = start(&config, &shutdown, disk, descriptors, &pulse, &metrics, &verdict, &manager).await;
     let Some((shared, driver_thread)) = started.context("could not start on the store")? else { return Ok(()) };
     let (logs, reader, age) = (shared.logs.clone(), shared.reader.clone(), config.output.keep_age.0);
     tokio::spawn(logs::retention::run(logs, reader, age, wall, shutdown.clone()));
@@ -121,13 +123,17 @@ pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Resul
     let server = tokio::spawn(serving);
     stage.send_replace(Stage::Serving);
     set_health(&reporter, ServingStatus::Serving).await;
+    // The port is open since before the store was; from here on what comes is answered.
+    manager.ready();
+    let (told, directory) = (manager.clone(), Arc::clone(&shared.directory));
+    let telling = tokio::spawn(told.follow(health.clone(), move || standing(&directory, address)));
     let following = tokio::spawn(follow(health, reporter.clone()));
     tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "listening");
     if let Some(file) = &config.listen.address_file {
         wire::announce(file, address).with_context(|| format!("could not write the address to {}", file.display()))?;
     }
 
-    let served = until(shutdown, server, &shared, Ending { stage, following, reporter }).await;
+    let served = until(shutdown, server, &shared, Ending { stage, following, telling, reporter, manager }).await;
     if tokio::time::timeout(COMMIT_WITHIN, shared.driver.stop()).await.is_err() {
         anyhow::bail!("the driver did not stop within {} s", COMMIT_WITHIN.as_secs());
     }
@@ -169,16 +175,30 @@ async fn until(shutdown: CancellationToken, mut server: Server, shared: &Shared,
 struct Ending {
     stage: watch::Sender<Stage>,
     following: tokio::task::JoinHandle<()>,
+    telling: tokio::task::JoinHandle<()>,
     reporter: HealthReporter,
+    manager: Manager,
 }
 
 impl Ending {
     async fn begin(self) {
         self.stage.send_replace(Stage::Stopping);
+        self.telling.abort();
+        self.manager.stopping();
+        self.manager.status("stopping: open calls get their time");
         self.following.abort();
         let _aborted = self.following.await;
         set_health(&self.reporter, ServingStatus::NotServing).await;
     }
+}
+
+/// For the service manager.
+fn standing(directory: &Directory, address: SocketAddr) -> String {
+    let agents = directory.list();
+    let (all, here) = (agents.len(), agents.iter().filter(|agent| agent.connected).count());
+    let drained = agents.iter().filter(|agent| agent.drained.is_some()).count();
+    let drained = if drained > 0 { format!(", {drained} drained") } else { String::new() };
+    format!("listening on {address}; {here} of {all} agents in contact{drained}")
 }
 
 /// Tells gRPC's health service what `/readyz` tells.
@@ -206,6 +226,7 @@ async fn start_ops(config: &Config, health: &Health, metrics: &Arc<Metrics>) -> 
 
 /// The store, its driver, and what handlers work with. On a disk that is full it waits for room, without a restart; `None`
 /// when it was told to stop meanwhile.
+#[expect(clippy::too_many_arguments, reason = "everything that a start needs")]
 async fn start(
     config: &Config,
     shutdown: &CancellationToken,
@@ -214,6 +235,7 @@ async fn start(
     pulse: &Pulse,
     metrics: &Arc<Metrics>,
     verdict: &Verdict,
+    manager: &Manager,
 ) -> anyhow::Result<Option<(Shared, std::thread::JoinHandle<()>)>> {
     let clock = SystemClock::new();
     let room = disk.watch();
@@ -227,6 +249,8 @@ async fn start(
         let source = std::error::Error::source(&error).map(ToString::to_string);
         tracing::error!(code = %Code::DiskFull, %error, source, room = %disk.room(), "waiting for room on the disk");
         disk.release(clock.monotonic());
+        manager.status("starting, waits for room on the disk");
+        manager.extend(ROOM_AGAIN * 60);
         tokio::select! {
             () = shutdown.cancelled() => return Ok(None),
             () = tokio::time::sleep(ROOM_AGAIN) => {}
@@ -284,12 +308,15 @@ fn open(config: &Config, clock: &SystemClock) -> Result<Opened, store::Error> {
     for row in reader.agents()? {
         directory.remember(row.name.clone(), remembered(&row), row.last_heard);
     }
+    for row in reader.drains()? {
+        directory.drain(&row.agent, Some(Drained { by: row.by, reason: row.reason, since: row.since }));
+    }
     let (handle, inbox) = driver::channel();
     let driver = Driver::open(
         store,
         Arc::clone(&directory) as Arc<dyn driver::Sessions>,
         Box::new(StdRng::from_os_rng()),
-        Settings { lease_margin: config.lease.margin.0 },
+        Settings { lease_margin: config.lease.margin.0, absence: config.lease.detach.0 },
         &inbox,
         Moment::of(clock),
     )?;

@@ -12,6 +12,7 @@
 mod batch;
 mod goes_on;
 mod hello;
+mod leaving;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use holdfast_agent_core::decide::Refused;
+use holdfast_agent_core::leave::Asked;
 use holdfast_agent_core::offer::{self, Verdict as Judged};
 use holdfast_agent_core::work::{Assignment, Boot, LeaseCount, Phase};
 use holdfast_agent_core::{Input, Work, decide};
@@ -41,7 +43,8 @@ use crate::crash::{self, CrashPoint};
 use crate::journal::{Error, Journal, Position};
 use crate::metrics::Metrics;
 use crate::room::{HostRoom, Verdict};
-use crate::session::{FromCoordinator, Hurry, Inquiry, Welcome};
+use crate::session::{Drained, Ending, FromCoordinator, Hurry, Inquiry, Welcome};
+use crate::standing::Standing;
 use batch::Batch;
 
 /// What the driver's thread is told.
@@ -57,6 +60,8 @@ pub enum Event {
     Message(SessionId, FromCoordinator),
     /// The hands did or saw something.
     Hand(HandEvent),
+    /// Somebody asks the agent to stop, once more.
+    Leave,
     /// Write what is left and end the thread. Work goes on under its shims.
     Stop,
 }
@@ -172,6 +177,12 @@ pub struct Driver<H, C> {
     owed: Batch,
     metrics: Arc<Metrics>,
     pulse: Pulse,
+    /// Whether a stop was asked for.
+    asked: Asked,
+    /// Who is told that the last word is said.
+    exit: Ending,
+    drained: Option<Drained>,
+    standing: Standing,
 }
 
 impl<H: Hands, C: Clock> Driver<H, C> {
@@ -194,6 +205,10 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             owed: Batch::default(),
             metrics: Arc::default(),
             pulse: Pulse::new(),
+            asked: Asked::No,
+            exit: Ending::default(),
+            drained: None,
+            standing: Standing::default(),
             journal,
         };
         for (claim, _) in driver.journal.unanswered()? {
@@ -214,6 +229,13 @@ impl<H: Hands, C: Clock> Driver<H, C> {
     #[must_use]
     pub fn measured(mut self, metrics: Arc<Metrics>, pulse: Pulse) -> Self {
         (self.metrics, self.pulse) = (metrics, pulse);
+        self
+    }
+
+    /// Tells how it stands, and that it goes.
+    #[must_use]
+    pub fn telling(mut self, standing: Standing, exit: Ending) -> Self {
+        (self.standing, self.exit) = (standing, exit);
         self
     }
 
@@ -263,8 +285,8 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         const WITH_WORK: Duration = Duration::from_millis(250);
         let now = self.clock.boot();
         let heartbeat = self.session.as_ref().map(|live| live.next_heartbeat.0.saturating_sub(now.0));
-        let work = self.works.values().any(|work| work.phase != Phase::Over).then_some(WITH_WORK);
-        heartbeat.map(Duration::from_millis).into_iter().chain(work).min()
+        let busy = self.works.values().any(|work| work.phase != Phase::Over) || self.asked != Asked::No;
+        heartbeat.map(Duration::from_millis).into_iter().chain(busy.then_some(WITH_WORK)).min()
     }
 
     /// Decides a batch of events, makes it durable, then says and does what follows. A plain function: a simulator calls it
@@ -278,6 +300,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         }
         self.tick(&mut batch);
         self.settle(batch);
+        self.leave_if_asked();
         let outbox = self.unsaid.values().sum();
         self.metrics.stands(self.session.is_some(), outbox, self.works.values());
     }
@@ -302,6 +325,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
                 self.metrics.heard();
                 self.message(session, message, batch);
             }
+            Event::Leave => self.asked = self.asked.again(self.clock.boot()),
             Event::Message(..) | Event::Stop => {}
             Event::Hand(event) => self.hand(event, batch),
         }
@@ -318,11 +342,16 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             tracing::error!(?seen, ?position, "the coordinator is behind what this agent has seen: not talking to it");
             return;
         }
+        if self.exit.going.is_cancelled() {
+            return;
+        }
         let now = self.clock.boot();
         self.token = welcome.token;
         self.position = Some(position);
         batch.welcomed = true;
         self.metrics.session_began();
+        // Who is drained hears of it in each session.
+        self.drained = None;
         self.session = Some(Live {
             id: welcome.session,
             outgoing,
@@ -368,6 +397,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
                 tracing::info!(%deployment, %attempt, %fence, "asked to stop what is not held");
             }
             FromCoordinator::Inquiry(inquiry) => batch.inquiries.push(*inquiry),
+            FromCoordinator::Drained(drained) => self.drained = drained,
             FromCoordinator::Bye { .. } => {}
         }
     }
@@ -439,6 +469,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         match verdict {
             Judged::TakenAlready => batch.accept(claim),
             Judged::Take if !self.room.takes_offers(self.verdict) => self.decline(claim, DeclineReason::NoRoom, batch),
+            Judged::Take if self.asked != Asked::No => self.decline(claim, DeclineReason::Draining, batch),
             Judged::Decline(reason) => self.decline(claim, reason, batch),
             Judged::Take => {
                 let (Claim { deployment, attempt, fence }, target) = (claim, &assignment.target);

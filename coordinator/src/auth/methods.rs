@@ -58,6 +58,7 @@ const fn streaming(path: &'static str, demand: Demand) -> Method {
 const VIEW: Demand = on_target(Permission::View);
 const LIST: Demand = Demand::Token(Permission::View, Over::Each);
 const AUDIT: Demand = Demand::Token(Permission::Audit, Over::Each);
+const AGENTS: Demand = Demand::Token(Permission::Agents, Over::Each);
 const MANAGE: Demand = Demand::Token(Permission::Admin, Over::Each);
 
 const fn on_target(permission: Permission) -> Demand {
@@ -98,6 +99,8 @@ pub const METHODS: &[Method] = &[
     once("/holdfast.v1.OperatorService/Rollback", on_target(Permission::Rollback)),
     streaming("/holdfast.v1.OperatorService/ExportAudit", AUDIT),
     once("/holdfast.v1.OperatorService/ListAudit", AUDIT),
+    once("/holdfast.v1.OperatorService/DrainAgent", AGENTS),
+    once("/holdfast.v1.OperatorService/ResumeAgent", AGENTS),
     once("/grpc.health.v1.Health/Check", Demand::Nothing),
     streaming("/grpc.health.v1.Health/Watch", Demand::Nothing),
     streaming("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", Demand::SignedIn),

@@ -3,7 +3,7 @@
 use std::sync::{Arc, mpsc};
 
 use holdfast_common::claim::Claim;
-use holdfast_common::id::{DeploymentId, OperatorName, TargetName};
+use holdfast_common::id::{AgentName, DeploymentId, OperatorName, TargetName};
 use holdfast_common::report::{Disposition, Report};
 use holdfast_coordinator_core::TargetState;
 use holdfast_coordinator_core::input::Speaker;
@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use super::inbox::{Body, Message, OrphanReport, Published, Reply, WAITING};
 use super::watchers::News;
 use super::{Asked, Error, Told};
-use crate::store::{AgentRow, TokenRow};
+use crate::store::{AgentRow, DrainRow, TokenRow};
 
 /// Cheap to clone.
 ///
@@ -116,6 +116,16 @@ impl Handle {
     /// Takes that token back. False if it is not there any more, or another one has its name by now.
     pub async fn revoke_token(&self, row: TokenRow, by: OperatorName) -> Result<bool, Error> {
         self.call(|reply| Body::RevokeToken { row: Box::new(row), by, reply }).await
+    }
+
+    /// Writes that an agent gets nothing new.
+    pub async fn drain(&self, row: DrainRow) -> Result<(), Error> {
+        self.call(|reply| Body::Drain { row: Box::new(row), reply }).await
+    }
+
+    /// Writes that an agent gets new work again. False if that was so.
+    pub async fn resume(&self, agent: AgentName, by: OperatorName) -> Result<bool, Error> {
+        self.call(|reply| Body::Resume { agent, by, reply }).await
     }
 
     /// Keeps that `who` was refused `what`, and why. Dropped when the driver has more to do than it can.

@@ -37,7 +37,7 @@ pub mod sqlite;
 pub(crate) mod suite;
 
 pub use digest::Digest;
-pub use rows::{Act, ActRow, AgentRow, OrphanRow, RefusalRow, TokenRow};
+pub use rows::{Act, ActRow, AgentRow, DrainRow, OrphanRow, RefusalRow, TokenRow};
 pub use sqlite::reader::Reader;
 
 /// After how many events of a target its state is kept whole, so that a load replays fewer than that.
@@ -119,6 +119,12 @@ pub trait Transaction {
 
     /// Writes what is known of an agent.
     fn put_agent(&mut self, agent: &AgentRow) -> Result<(), Error>;
+
+    /// Writes that an agent gets nothing new, in the place of an earlier word on it.
+    fn put_drain(&mut self, drain: &DrainRow) -> Result<(), Error>;
+
+    /// It gets new work again. False if that was so.
+    fn remove_drain(&mut self, agent: &AgentName) -> Result<bool, Error>;
 
     /// Writes a token, or replaces the one of the same name.
     fn put_token(&mut self, token: &TokenRow) -> Result<(), Error>;

@@ -38,6 +38,13 @@ pub(super) async fn list(call: Call<'_, v1::ListAgentsRequest>) -> Result<v1::Li
     Ok(v1::ListAgentsResponse { agents: agents.collect(), next_page_token })
 }
 
+/// One of them, as in the list.
+pub(super) async fn one(shared: &Shared, by: &Operator, name: &AgentName) -> Result<Option<v1::Agent>, Status> {
+    let held = holds(shared, by).await?.remove(name).unwrap_or_default();
+    let status = shared.directory.list().into_iter().find(|status| &status.name == name);
+    Ok(status.map(|status| view::agent::agent(status, held)))
+}
+
 /// The targets that the caller may view, whose agents are therefore shown; `None` where that is all of them.
 async fn targets(shared: &Shared, by: &Operator) -> Result<Option<Vec<TargetSpec>>, Status> {
     if by.scope.may_everywhere(Permission::View) {

@@ -162,6 +162,7 @@ fn author(event: &Event) -> String {
         | Event::Waits { .. }
         | Event::LeaseGranted { .. }
         | Event::LeaseRenewed { .. }
+        | Event::AgentAway { .. }
         | Event::OfferAccepted { .. }
         | Event::OfferDeclined { .. }
         | Event::PermitGranted { .. }
@@ -182,6 +183,8 @@ fn of_act(act: ActRow) -> Entry {
     let sentence = match kind.as_str() {
         "token_made" => format!("{by} made the token of {about}: {detail}"),
         "token_revoked" => format!("{by} took the token of {about} back: {detail}"),
+        "agent_drained" => format!("{by} drained {about}: {detail}"),
+        "agent_resumed" => format!("{by} lets {about} have new work again"),
         other => format!("{by}: {other} {about}: {detail}"),
     };
     entry(at, v1::AuditEntry { by, what: kind, about, sentence, hash, ..Default::default() })

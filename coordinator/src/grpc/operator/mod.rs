@@ -10,6 +10,7 @@ mod audit;
 mod cancel;
 mod decide;
 mod deployments;
+mod drain;
 mod evidence;
 mod find;
 mod hold;
@@ -136,4 +137,6 @@ answered_by! {
     list_rollback_candidates: ListRollbackCandidatesRequest => ListRollbackCandidatesResponse by rollback::candidates;
     rollback: RollbackRequest => RollbackResponse by rollback::rollback;
     list_audit: ListAuditRequest => ListAuditResponse by audit::list;
+    drain_agent: DrainAgentRequest => DrainAgentResponse by drain::drain;
+    resume_agent: ResumeAgentRequest => ResumeAgentResponse by drain::resume;
 }

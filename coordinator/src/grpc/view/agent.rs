@@ -18,5 +18,15 @@ pub fn agent(status: AgentStatus, holds: Vec<String>) -> v1::Agent {
         incarnation: status.profile.incarnation.to_string(),
         version: status.profile.version,
         holds,
+        drained: status.drained.map(|drained| v1::Drained {
+            since: Some(wall_to_wire(drained.since)),
+            by: drained.by.to_string(),
+            reason: drained.reason,
+        }),
+        away: status.absence.map(|absence| v1::Away {
+            since: Some(wall_to_wire(absence.since)),
+            back_by: Some(wall_to_wire(absence.back_by)),
+            is_back: false,
+        }),
     }
 }

@@ -13,9 +13,11 @@ use tokio::sync::Semaphore;
 
 use super::look_up::{all, one};
 use super::replay::{COLUMNS, EventRow};
-use super::{acts, convert, failed, look_up, migrate, replay, verify};
+use super::{acts, convert, drains, failed, look_up, migrate, replay, verify};
 use crate::store::rows::{DeploymentFilter, DeploymentRow, EventFilter, RawEvent, StoredEvent, TargetRow};
-use crate::store::{ActRow, AgentRow, Digest, Error, GlobalOrder, OrphanRow, RefusalRow, Submission, TokenRow};
+use crate::store::{
+    ActRow, AgentRow, Digest, DrainRow, Error, GlobalOrder, OrphanRow, RefusalRow, Submission, TokenRow,
+};
 use crate::verify::{Finding, Report};
 
 /// A few read-only connections. Its calls block on the disk: async callers go through [`Reader::run`].
@@ -269,6 +271,11 @@ impl Reader {
             let sql = format!("{AGENTS} WHERE name = ?1");
             one(connection, "read an agent", &sql, [name.as_str()], raw_agent)?.map(agent).transpose()
         })
+    }
+
+    /// Every agent that gets nothing new, by name.
+    pub fn drains(&self) -> Result<Vec<DrainRow>, Error> {
+        self.with(|connection| drains::list(connection))
     }
 
     /// The latest refusals, the latest first.

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 
 use holdfast_common::claim::Claim;
-use holdfast_common::id::{DeploymentId, IncarnationId, OperatorName, RequestId, TargetName};
+use holdfast_common::id::{AgentName, DeploymentId, IncarnationId, OperatorName, RequestId, TargetName};
 use holdfast_common::report::ReportSequence;
 use holdfast_common::spec::TargetSpec;
 use holdfast_common::time::{Millis, Serving, Wall};
@@ -12,10 +12,10 @@ use holdfast_coordinator_core::input::{Answered, PastDeployment};
 use holdfast_coordinator_core::state::{Deployment, PastAttempt, Run};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
-use super::{acts, convert, failed, look_up, project, replay};
+use super::{acts, convert, drains, failed, look_up, project, replay};
 use crate::store::{
-    Act, AgentRow, Appended, Digest, Error, OrphanRow, RefusalRow, RunStart, Submission, Taken, TokenRow, Transaction,
-    Write,
+    Act, AgentRow, Appended, Digest, DrainRow, Error, OrphanRow, RefusalRow, RunStart, Submission, Taken, TokenRow,
+    Transaction, Write,
 };
 
 /// How many refusals are kept.
@@ -194,6 +194,16 @@ impl Transaction for SqliteTransaction<'_> {
             params![name.as_str(), fingerprint, incarnation.to_string(), convert::json(labels), last_heard.0],
         )?;
         Ok(())
+    }
+
+    fn put_drain(&mut self, drain: &DrainRow) -> Result<(), Error> {
+        let DrainRow { agent, by, reason, since } = drain;
+        self.execute("drain an agent", drains::PUT, params![agent.as_str(), by.as_str(), reason, since.0])?;
+        Ok(())
+    }
+
+    fn remove_drain(&mut self, agent: &AgentName) -> Result<bool, Error> {
+        Ok(self.execute("resume an agent", drains::REMOVE, params![agent.as_str()])? == 1)
     }
 
     fn put_token(&mut self, token: &TokenRow) -> Result<(), Error> {
