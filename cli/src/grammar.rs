@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::command::{
-    agents, audit, cancel, check, completion, contexts, deploy, events, evidence, explain, list, login, logs, man,
-    plan, reconcile, rollback, show, target, targets, token, version, wait, watch, whoami,
+    agent, agents, audit, cancel, check, completion, contexts, deploy, events, evidence, explain, list, login, logs,
+    man, plan, reconcile, rollback, show, target, targets, token, version, wait, watch, whoami,
 };
 use crate::dev;
 use crate::output::Options;
@@ -83,6 +83,12 @@ pub enum Command {
     },
     /// List agents
     Agents(agents::Args),
+    /// Let an agent have nothing new, or new work again
+    Agent {
+        /// What to do with it.
+        #[command(subcommand)]
+        command: agent::Command,
+    },
     /// Show what people did, export the record, check an exported file
     Audit {
         /// What to do with it.
@@ -171,6 +177,8 @@ mod tests {
             "target hold shop@prod --reason freeze --until 2026-11-29T18:00:00+01:00",
             "target unhold shop@prod",
             "agents --ascii",
+            "agent drain web-01 --reason disk",
+            "agent resume web-01 --json",
             "audit list",
             "audit list --target shop@prod --limit 20 --json",
             "audit export",
@@ -223,6 +231,8 @@ mod tests {
             "target hold shop@prod --reason freeze --until tomorrow",
             "target hold shop@prod --reason freeze --until 30",
             "target unhold shop@prod --reason over",
+            "agent drain",
+            "agent resume web-01 --reason over",
             "plan a.toml --detach",
             "rollback",
             "rollback shop@prod --reason broken",
