@@ -260,10 +260,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
     pub fn run(mut self, events: &Receiver<Event>) {
         loop {
             self.pulse.rests();
-            let waited = match self.patience() {
-                Some(span) => events.recv_timeout(span),
-                None => events.recv().map_err(RecvTimeoutError::from),
-            };
+            let waited = events.recv_timeout(self.patience());
             let first = match waited {
                 Ok(event) => Some(event),
                 Err(RecvTimeoutError::Timeout) => None,
@@ -279,14 +276,17 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         }
     }
 
-    /// How long nothing is to be done unless something happens; `None` for ever. While there is work it is looked at in
-    /// short turns: leases are counted on a clock that goes on in suspend, which the wait does not.
-    fn patience(&self) -> Option<Duration> {
+    /// How long nothing is to be done unless something happens. While there is work it is looked at in short turns: leases are
+    /// counted on a clock that goes on in suspend, which the wait does not. Without work, without contact and without anybody who
+    /// tries it still turns: a loop that rests for long is taken for dead.
+    fn patience(&self) -> Duration {
         const WITH_WORK: Duration = Duration::from_millis(250);
+        const AT_REST: Duration = Duration::from_millis(500);
         let now = self.clock.boot();
         let heartbeat = self.session.as_ref().map(|live| live.next_heartbeat.0.saturating_sub(now.0));
+        let heartbeat = heartbeat.map_or(AT_REST, Duration::from_millis);
         let busy = self.works.values().any(|work| work.phase != Phase::Over) || self.asked != Asked::No;
-        heartbeat.map(Duration::from_millis).into_iter().chain(busy.then_some(WITH_WORK)).min()
+        heartbeat.min(if busy { WITH_WORK } else { AT_REST })
     }
 
     /// Decides a batch of events, makes it durable, then says and does what follows. A plain function: a simulator calls it

@@ -285,6 +285,12 @@ fn a_stop_says_how_long_and_what_it_holds_and_then_no_more() {
 }
 
 #[test]
+fn a_loop_without_work_and_contact_turns_all_the_same() {
+    let agent = Agent::new();
+    assert!(agent.driver.as_ref().unwrap().patience() <= Duration::from_secs(1));
+}
+
+#[test]
 fn a_stop_without_work_or_without_contact_goes_at_once() {
     let mut idle = Agent::new();
     idle.connect(1, 1);

@@ -180,7 +180,9 @@ async fn a_deployment_that_restarts_its_own_agent_goes_on_under_the_next_one() {
 /// F20: a loop that works no more is not kept alive by the rest of its process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_work_loop_that_hangs_feeds_no_watchdog_and_the_manager_starts_the_agent_again() {
-    let (mut cluster, operator, manager) = managed(Plan::new(PROGRAM), Duration::from_secs(5)).await;
+    // The journal gives up on a lock after five seconds, and its agent with it: the watchdog is before that.
+    let plan = Plan::new(PROGRAM).agent_environment("HOLDFAST_OPS_LIVE_WITHIN", "1s");
+    let (mut cluster, operator, manager) = managed(plan, Duration::from_secs(3)).await;
     let (ops, journal) = (cluster.agent(AGENT).ops(), cluster.agent(AGENT).state().join("journal.sqlite"));
     let holds_up = rusqlite::Connection::open(&journal).expect("a database");
     holds_up.execute_batch("BEGIN IMMEDIATE").expect("nobody is writing now");
