@@ -37,7 +37,7 @@ impl StoredTokens {
 impl Tokens for StoredTokens {
     fn find(&self, hash: Hash) -> Pin<Box<dyn Future<Output = Result<Option<Token>, String>> + Send + '_>> {
         Box::pin(async move {
-            let found = self.reader.run(move |reader| reader.token(Digest(hash.0))).await;
+            let found = self.reader.glance(move |reader| reader.token(Digest(hash.0))).await;
             match found.map_err(|error| error.to_string())? {
                 // The index found it; this compares it once more, in constant time.
                 Some(row) if Hash(row.hash.0) == hash => token(&row).map(Some),

@@ -48,6 +48,7 @@ macro_rules! conformance {
             events_are_chained_and_verify,
             snapshot_and_replay_lead_to_the_live_state,
             a_second_reservation_is_refused_and_hurts_nothing_else,
+            a_first_write_that_is_refused_leaves_nothing_and_the_next_ones_stand,
             a_second_open_permit_is_refused,
             a_fence_that_does_not_grow_is_refused,
             an_ended_deployment_stays_as_it_ended,
@@ -368,6 +369,37 @@ pub(crate) fn a_second_reservation_is_refused_and_hurts_nothing_else(factory: &i
     is_wall(shop.write_forged(&mut tx, &forged), "reservations");
     blog.deploy(&mut tx);
     shop.permit(&mut tx);
+    tx.commit().unwrap();
+    let mut tx = store.begin().unwrap();
+    assert_eq!(tx.load(&shop.name).unwrap().as_ref(), Some(shop.state()));
+    assert_eq!(tx.load(&blog.name).unwrap().as_ref(), Some(blog.state()));
+    drop(tx);
+    assert_eq!(store.reader().verify().unwrap(), []);
+}
+
+pub(crate) fn a_first_write_that_is_refused_leaves_nothing_and_the_next_ones_stand(factory: &impl Factory) {
+    let mut store = factory.open();
+    let (mut shop, mut blog) = (World::new("shop@prod"), World::new("blog@prod"));
+    let mut tx = store.begin().unwrap();
+    shop.declare(&mut tx, "/srv/shop");
+    shop.submit(&mut tx);
+    tx.commit().unwrap();
+    let other = DeploymentId(Uuid::from_u128(99));
+    let forged = shop.forge(Event::Reserved { deployment: other, expected: BTreeMap::new() }, Some(other));
+    let mut tx = store.begin().unwrap();
+    is_wall(shop.write_forged(&mut tx, &forged), "reservations");
+    is_wall(shop.write_forged(&mut tx, &forged), "reservations");
+    blog.deploy(&mut tx);
+    shop.permit(&mut tx);
+    tx.commit().unwrap();
+    let mut tx = store.begin().unwrap();
+    is_wall(
+        shop.write_forged(
+            &mut tx,
+            &shop.forge(Event::Reserved { deployment: other, expected: BTreeMap::new() }, Some(other)),
+        ),
+        "reservations",
+    );
     tx.commit().unwrap();
     let mut tx = store.begin().unwrap();
     assert_eq!(tx.load(&shop.name).unwrap().as_ref(), Some(shop.state()));

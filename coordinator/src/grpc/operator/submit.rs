@@ -60,7 +60,7 @@ async fn look_up(
     target: &TargetName,
 ) -> Result<(Option<DeploymentId>, Option<TargetSpec>), Status> {
     let target = target.clone();
-    let read = shared.reader.run(move |reader| {
+    let read = shared.reader.glance(move |reader| {
         let known = reader.submission(request)?.filter(|known| known.content.0 == digest);
         Ok((known.map(|known| known.deployment), reader.target(&target)?.map(|row| row.spec)))
     });

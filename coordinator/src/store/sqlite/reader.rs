@@ -20,7 +20,8 @@ use crate::store::{
 };
 use crate::verify::{Finding, Report};
 
-/// A few read-only connections. Its calls block on the disk: async callers go through [`Reader::run`].
+/// A few read-only connections. Its calls block on the disk: async callers go through [`Reader::run`] or, for a
+/// few rows, [`Reader::glance`].
 #[derive(Clone)]
 pub struct Reader {
     pool: Arc<Pool>,
@@ -78,6 +79,18 @@ impl Reader {
         match tokio::task::spawn_blocking(move || read(&reader)).await {
             Ok(result) => result,
             Err(source) => Err(Error::Failed { doing: "finish a read", source: source.into() }),
+        }
+    }
+
+    /// Does a piece of reading that takes no longer than handing it to another thread: a few rows by their keys. Where every
+    /// connection is in use, it is handed over all the same.
+    pub async fn glance<R: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Reader) -> Result<R, Error> + Send + 'static,
+    ) -> Result<R, Error> {
+        match self.pool.turns.try_acquire() {
+            Ok(_turn) => read(self),
+            Err(_) => self.run(read).await,
         }
     }
 

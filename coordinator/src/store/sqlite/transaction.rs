@@ -1,6 +1,6 @@
 //! The writer's transaction: look-ups and writes that one commit covers.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 
 use holdfast_common::claim::Claim;
 use holdfast_common::id::{AgentName, DeploymentId, IncarnationId, OperatorName, RequestId, TargetName};
@@ -25,12 +25,14 @@ const REFUSALS_KEPT: i64 = 10_000;
 pub struct SqliteTransaction<'a> {
     connection: &'a Connection,
     begun: OnceCell<rusqlite::Transaction<'a>>,
+    /// Whether anything was written in it.
+    wrote: Cell<bool>,
 }
 
 impl<'a> SqliteTransaction<'a> {
     /// The only one at a time.
     pub(super) fn new(connection: &'a mut Connection) -> Self {
-        Self { connection, begun: OnceCell::new() }
+        Self { connection, begun: OnceCell::new(), wrote: Cell::new(false) }
     }
 
     fn tx(&self) -> Result<&Connection, Error> {
@@ -43,27 +45,34 @@ impl<'a> SqliteTransaction<'a> {
     }
 
     /// Does it whole or not at all. An error that is not contained leaves the transaction as it is: it will be dropped.
+    ///
+    /// What is written first needs no savepoint, which costs a copy of each page that changes: without it, taking it back is
+    /// taking back everything.
     fn whole<R>(&self, work: impl FnOnce(&Connection) -> Result<R, Error>) -> Result<R, Error> {
-        self.run("SAVEPOINT one_write")?;
-        let result = work(self.tx()?);
+        let connection = self.tx()?;
+        let (mark, keep, take_back): (&[_], &[_], &[_]) = match self.wrote.replace(true) {
+            false => (&[], &[], &["ROLLBACK", "BEGIN IMMEDIATE"]),
+            true => (&["SAVEPOINT one_write"], &["RELEASE one_write"], &["ROLLBACK TO one_write", "RELEASE one_write"]),
+        };
+        self.run(mark)?;
+        let result = work(connection);
         match &result {
-            Ok(_) => self.run("RELEASE one_write")?,
-            Err(error) if error.is_contained() => {
-                self.run("ROLLBACK TO one_write")?;
-                self.run("RELEASE one_write")?;
-            }
+            Ok(_) => self.run(keep)?,
+            Err(error) if error.is_contained() => self.run(take_back)?,
             Err(_) => {}
         }
         result
     }
 
-    fn run(&self, sql: &'static str) -> Result<(), Error> {
+    fn run(&self, statements: &[&'static str]) -> Result<(), Error> {
         let doing = failed("mark a write in a transaction");
-        self.tx()?.prepare_cached(sql).and_then(|mut statement| statement.execute([])).map_err(doing)?;
-        Ok(())
+        let connection = self.tx()?;
+        let run = |sql: &&'static str| connection.prepare_cached(sql)?.execute([]).map(drop);
+        statements.iter().try_for_each(run).map_err(doing)
     }
 
     fn execute(&self, doing: &'static str, sql: &str, values: impl rusqlite::Params) -> Result<usize, Error> {
+        self.wrote.set(true);
         self.tx()?.prepare_cached(sql).and_then(|mut statement| statement.execute(values)).map_err(failed(doing))
     }
 }
