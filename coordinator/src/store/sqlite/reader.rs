@@ -288,7 +288,7 @@ impl Reader {
 
     /// Every agent that gets nothing new, by name.
     pub fn drains(&self) -> Result<Vec<DrainRow>, Error> {
-        self.with(|connection| drains::list(connection))
+        self.with(drains::list)
     }
 
     /// The latest refusals, the latest first.
