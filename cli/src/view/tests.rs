@@ -285,7 +285,7 @@ fn a_planned_absence_is_told_with_its_end_while_it_lasts() {
     let mut deployment = working();
     let wire = |seconds| Some(holdfast_proto::convert::wall_to_wire(at(seconds)));
     let away = v1::Away { since: wire(100), back_by: wire(160), is_back: false };
-    deployment.attempts[0].away = Some(away.clone());
+    deployment.attempts[0].away = Some(away);
     let told = |deployment: &v1::Deployment| {
         let shown = super::deployment(deployment, canvas());
         (frame(deployment, 0, 1).contains("agent away by plan since"), shown.contains("agent away by plan since"))
