@@ -136,6 +136,22 @@ impl Client {
         answer.map_err(|status| refusal::of(&status, &call))?.target.ok_or(Failure::incomplete("target"))
     }
 
+    /// Lets an agent have nothing new. The same again is the same.
+    pub async fn drain_agent(&self, request: v1::DrainAgentRequest) -> Result<v1::Agent, Failure> {
+        let mut api = self.api.clone();
+        let call = Call::Changes { look: "holdfast agents".to_owned() };
+        let answer = once(DEADLINE, async move { api.drain_agent(timely(request, DEADLINE)).await }).await;
+        answer.map_err(|status| refusal::of(&status, &call))?.agent.ok_or(Failure::incomplete("agent"))
+    }
+
+    /// Lets an agent have new work again.
+    pub async fn resume_agent(&self, request: v1::ResumeAgentRequest) -> Result<v1::Agent, Failure> {
+        let mut api = self.api.clone();
+        let call = Call::Changes { look: "holdfast agents".to_owned() };
+        let answer = once(DEADLINE, async move { api.resume_agent(timely(request, DEADLINE)).await }).await;
+        answer.map_err(|status| refusal::of(&status, &call))?.agent.ok_or(Failure::incomplete("agent"))
+    }
+
     /// What a file would do.
     pub async fn plan(&self, request: v1::PlanRequest) -> Result<v1::Plan, Failure> {
         let mut api = self.api.clone();

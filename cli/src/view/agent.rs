@@ -9,12 +9,15 @@ use crate::output::{Table, Tone, time};
 /// As a table.
 #[must_use]
 pub fn agents(agents: &[v1::Agent], canvas: Canvas<'_>) -> Table {
-    let mut table = Table::new(&["agent", "contact", "heard", "labels", "adapters", "holds", "version"]);
+    let why = agents.iter().any(|agent| agent.drained.is_some() || agent.away.is_some());
+    let mut columns = vec!["agent", "contact", "heard", "labels", "adapters", "holds", "version"];
+    columns.extend(why.then_some("nothing new because"));
+    let mut table = Table::new(&columns);
     for agent in agents {
         let heard = stamp::wall(agent.last_heard_at.as_ref()).map(|at| format!("{} ago", time::age(at, canvas.now)));
         let mut labels: Vec<String> = agent.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
         labels.sort();
-        table.row_in_tones([
+        let mut row = vec![
             (agent.name.clone(), Tone::Strong),
             contact(agent),
             (heard.unwrap_or_else(|| "never".to_owned()), Tone::Quiet),
@@ -22,7 +25,9 @@ pub fn agents(agents: &[v1::Agent], canvas: Canvas<'_>) -> Table {
             (agent.adapters.join(" "), Tone::Plain),
             (agent.holds.join(" "), Tone::Plain),
             (agent.version.clone(), Tone::Quiet),
-        ]);
+        ];
+        row.extend(why.then(|| (because(agent, canvas), Tone::Plain)));
+        table.row_in_tones(row);
     }
     table
 }
@@ -68,6 +73,17 @@ pub fn one_agent(agent: &v1::Agent, canvas: Canvas<'_>) -> String {
     }
     let lines = rows.iter().filter(|(_, value)| !value.is_empty());
     lines.map(|(name, value)| format!("{name:<9} {}\n", one_line(value))).collect()
+}
+
+/// Why it gets no new work, where somebody said so.
+fn because(agent: &v1::Agent, canvas: Canvas<'_>) -> String {
+    let near = |at| stamp::near(at, canvas).unwrap_or_default();
+    let drained = agent.drained.as_ref().map(|drained| {
+        let v1::Drained { since, by, reason } = drained;
+        format!("drained since {} by {by}: {reason}", near(since.as_ref()))
+    });
+    let away = agent.away.as_ref().map(|away| format!("away by plan, back by {}", near(away.back_by.as_ref())));
+    drained.into_iter().chain(away).collect::<Vec<_>>().join("; ")
 }
 
 fn tone(contact: i32) -> Tone {

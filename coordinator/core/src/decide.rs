@@ -30,7 +30,7 @@ fn undeclared(input: &Input) -> Result<Decision, Refusal> {
             let event = Event::TargetDeclared { spec: spec.clone(), by: by.clone() };
             Ok(Decision { events: vec![event], answer: Answer::Done })
         }
-        Input::OfferAnswered { .. } | Input::Heard { .. } => only(Answer::Superseded),
+        Input::OfferAnswered { .. } | Input::Heard { .. } | Input::Detached { .. } => only(Answer::Superseded),
         Input::PermitRequested { .. } => only(Answer::Denied(PermitDenial::NotYours)),
         Input::Reported { .. } => only(Answer::Answered(Disposition::Filed(FiledReason::UnknownAttempt))),
         Input::JournalSpoke { .. }
@@ -73,6 +73,9 @@ fn answer(draft: &mut Draft<'_>, input: &Input) -> Result<Answer, Refusal> {
             Ok(handlers::offer::answered(draft, speaker, claim, declined.clone(), *jitter))
         }
         Input::Heard { speaker, claim } => Ok(handlers::heard::heard(draft, speaker, claim)),
+        Input::Detached { speaker, claim, away, bound } => {
+            Ok(handlers::away::away(draft, speaker, claim, *away, *bound))
+        }
         Input::PermitRequested { speaker, claim, step, plan } => {
             Ok(handlers::permit::requested(draft, speaker, claim, step, plan))
         }

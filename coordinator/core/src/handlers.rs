@@ -2,6 +2,7 @@
 
 pub(crate) mod assign;
 pub(crate) mod attest;
+pub(crate) mod away;
 pub(crate) mod back;
 pub(crate) mod cancel;
 pub(crate) mod deadline;

@@ -147,6 +147,17 @@ pub enum Input {
         /// About what.
         claim: Claim,
     },
+    /// An agent says that it goes and will be back.
+    Detached {
+        /// Who.
+        speaker: Speaker,
+        /// About what it holds.
+        claim: Claim,
+        /// How long it will be away.
+        away: Millis,
+        /// What a lease is given for that at most, as the coordinator is configured.
+        bound: Millis,
+    },
     /// An agent asks to begin a mutating step.
     PermitRequested {
         /// Who.

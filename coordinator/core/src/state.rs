@@ -13,7 +13,7 @@ mod deployment;
 mod evidence;
 mod hold;
 
-pub use attempt::{Attempt, AttemptState, CarryState, Lease, PastAttempt, Seen, StepRun, StepState};
+pub use attempt::{Attempt, AttemptState, Away, CarryState, Lease, PastAttempt, Seen, StepRun, StepState};
 pub use deployment::{
     Base, CancelCause, Cancellation, Deployment, DeploymentState, Ended, Kind, RollbackOf, Trust, Undone, Waiting,
 };

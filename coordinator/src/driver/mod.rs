@@ -113,10 +113,12 @@ impl Moment {
 pub struct Settings {
     /// How long after its TTL a lease lapses.
     pub lease_margin: Millis,
+    /// What a lease is given for a planned absence of its agent at most.
+    pub absence: Millis,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { lease_margin: Millis::from_secs(2) }
+        Self { lease_margin: Millis::from_secs(2), absence: Millis::from_secs(120) }
     }
 }

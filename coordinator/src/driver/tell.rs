@@ -63,6 +63,9 @@ pub(super) fn tell(target: &TargetName, Recorded { event, deployment, .. }: &Rec
         }
         Event::HoldPlaced { hold } => info!(%target, by = %hold.by, reason = hold.reason, "target put on hold"),
         Event::HoldEnded { how } => info!(%target, how = ?how, "hold ended"),
+        Event::AgentAway { attempt, away, .. } => {
+            info!(%target, deployment, %attempt, added = %away.added, "its agent goes by plan: the lease outlasts that");
+        }
         Event::PolicyScheduled { .. }
         | Event::Reserved { .. }
         | Event::Waits { .. }

@@ -37,8 +37,10 @@ mod recovery;
 mod restart;
 mod retries;
 mod rollback;
+mod service;
 mod support;
 mod target_hold;
+mod units;
 mod verification;
 
 /// Everything under test in one program.

@@ -1,5 +1,6 @@
 //! `holdfast agent …`
 
+mod drain;
 mod retire;
 mod token;
 mod unlock;
@@ -22,6 +23,19 @@ pub enum Command {
         /// The agent's name
         name: String,
     },
+    /// Let it have nothing new. What it holds goes on
+    Drain {
+        /// Its name
+        agent: String,
+        /// Why; shown to whoever waits
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
+    /// Let it have new work again
+    Resume {
+        /// Its name
+        agent: String,
+    },
     /// Make, list and take back the tokens that hosts join with
     Token {
         /// What to do with them.
@@ -42,6 +56,8 @@ pub(super) async fn run(command: Command, context: &mut Context) -> Outcome {
             let agent = find(&name, context).await?;
             shown(&agent, context)
         }
+        Command::Drain { agent, reason } => drain::drain(agent, reason, context).await,
+        Command::Resume { agent } => drain::resume(agent, context).await,
         Command::Token { command } => token::run(command, context).await,
         Command::Unlock(args) => unlock::unlock(args, context).await,
         Command::Remove(args) => retire::remove(args, context).await,

@@ -119,6 +119,7 @@ rows! {
         Event::Waits { .. } => "waits",
         Event::LeaseGranted { .. } => "lease_granted",
         Event::LeaseRenewed { .. } => "lease_renewed",
+        Event::AgentAway { .. } => "agent_away",
         Event::OfferAccepted { .. } => "offer_accepted",
         Event::OfferDeclined { .. } => "offer_declined",
         Event::PermitGranted { .. } => "permit_granted",

@@ -12,6 +12,7 @@ mod small;
 mod specs;
 mod world;
 
+mod absence;
 mod deadlines;
 mod decisions;
 #[cfg(feature = "bugs")]

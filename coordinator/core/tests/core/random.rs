@@ -401,7 +401,11 @@ fn beat(world: &mut World, agent: usize) {
 
 fn restart_agent(world: &mut World, draw: &mut Draw) {
     let (number, wall) = (draw.below(world.agents.len()), world.wall());
-    match draw.below(4) {
+    match draw.below(6) {
+        4 => {
+            let away = draw.pick(&[200, AWAY, 9_000]);
+            (0..1 + draw.below(2)).for_each(|_| world.detach(number, away));
+        }
         0 => {
             world.incarnations += 1;
             let incarnation = world.incarnations;

@@ -165,6 +165,7 @@ fn author(event: &Event) -> String {
         | Event::Waits { .. }
         | Event::LeaseGranted { .. }
         | Event::LeaseRenewed { .. }
+        | Event::AgentAway { .. }
         | Event::OfferAccepted { .. }
         | Event::OfferDeclined { .. }
         | Event::PermitGranted { .. }
@@ -190,6 +191,8 @@ fn of_act(act: ActRow) -> Entry {
         "agent_joined" => format!("{about} joined {detail}"),
         "agent_removed" => format!("{by} removed the agent {about}: {detail}"),
         "certificate_revoked" => format!("{by} revoked the certificate {about} {detail}"),
+        "agent_drained" => format!("{by} drained {about}: {detail}"),
+        "agent_resumed" => format!("{by} lets {about} have new work again"),
         other => format!("{by}: {other} {about}: {detail}"),
     };
     entry(at, v1::AuditEntry { by, what: kind, about, sentence, hash, ..Default::default() })

@@ -54,7 +54,7 @@ pub(super) async fn unlock(call: Call<'_, v1::UnlockAgentRequest>) -> Result<v1:
         Unlocked::Done => {
             tracing::warn!(by = %by.name, %agent, admits, "an agent was unlocked");
             shared.driver.agents_changed();
-            Ok(v1::UnlockAgentResponse { agent: agents::find(shared, &agent).await? })
+            Ok(v1::UnlockAgentResponse { agent: agents::find(shared, &by, &agent).await? })
         }
         Unlocked::NotLocked => {
             let problem = Problem::new(Code::NotLocked, format!("{agent} is not locked")).so("nothing was changed");
