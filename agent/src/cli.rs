@@ -11,11 +11,10 @@ use holdfast_common::code::Code;
 use holdfast_common::problem::Problem;
 use holdfast_common::text::{one_line, printable};
 use holdfast_net::{config, telemetry, tls};
-use tokio_util::sync::CancellationToken;
+use tokio::sync::watch;
 
 use crate::config::Config;
 use crate::enrol::join;
-use crate::journal::Journal;
 use crate::policy::{self, Refusals, Refused};
 
 /// The service on a deploy host: carries work out and reports what it observed.
@@ -48,7 +47,7 @@ enum Command {
         #[arg(long)]
         config: Option<PathBuf>,
     },
-    /// Show what the journal of a stopped agent holds.
+    /// Show how the running agent stands, or what the journal of a stopped one holds.
     Status {
         /// TOML file.
         #[arg(long)]
@@ -146,35 +145,31 @@ fn serve(config: Config) -> anyhow::Result<()> {
     tls::install_default();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
-        let stop = CancellationToken::new();
-        tokio::spawn(cancel_on_signal(stop.clone()));
-        crate::run::run(config, stop).await.context("could not run the agent")
+        let (asked, requests) = watch::channel(0);
+        tokio::spawn(count_signals(asked));
+        crate::run::run(config, requests).await.context("could not run the agent")
     })
 }
 
-async fn cancel_on_signal(stop: CancellationToken) {
+/// Each SIGTERM and each Ctrl-C is one request to stop.
+async fn count_signals(asked: watch::Sender<u32>) {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = match signal(SignalKind::terminate()) {
         Ok(terminate) => terminate,
         Err(error) => return tracing::error!(%error, "could not listen for SIGTERM"),
     };
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = tokio::signal::ctrl_c() => {}
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = tokio::signal::ctrl_c() => {}
+        }
+        tracing::info!("asked to stop");
+        asked.send_modify(|count| *count = count.saturating_add(1));
     }
-    tracing::info!("stopping; work under way goes on under its shims");
-    stop.cancel();
 }
 
 fn status(config: &Config) -> anyhow::Result<()> {
-    let fresh = holdfast_common::id::IncarnationId(uuid::Uuid::new_v4());
-    let journal = Journal::open(&config.state_dir, fresh)?;
-    say(&format!("incarnation  {}", journal.incarnation()))?;
-    for remembered in journal.attempts()? {
-        let claim = remembered.assignment.claim;
-        say(&format!("attempt      {} of {} fence {}", claim.attempt, remembered.assignment.target, claim.fence))?;
-    }
-    say(&format!("unanswered   {} reports", journal.unanswered()?.len()))
+    crate::status::lines(config)?.iter().try_for_each(|line| say(&holdfast_common::text::one_line(line)))
 }
 
 fn say(line: &str) -> anyhow::Result<()> {

@@ -6,6 +6,7 @@ mod resource;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use holdfast_agent_core::leave::{Manner, Mode};
 use holdfast_common::time::Millis;
 use holdfast_net::channel::Addresses;
 use holdfast_net::ops;
@@ -51,6 +52,50 @@ pub struct Config {
     /// Health and metrics.
     #[serde(default)]
     pub ops: ops::Settings,
+    /// How it leaves when it is to stop.
+    #[serde(default)]
+    pub stop: Stop,
+}
+
+/// How the agent leaves when it is to stop: see [`holdfast_agent_core::leave`].
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Stop {
+    /// `detach`: work goes on under its shims. `finish`: it waits for its work first.
+    pub mode: StopMode,
+    /// Of `finish`: longest wait for work. Then it detaches.
+    pub finish_within: Span,
+    /// How long it says that it will be away. Leases outlast that within the coordinator's own bound.
+    pub away: Span,
+}
+
+/// What a stop waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopMode {
+    /// Nothing.
+    Detach,
+    /// What is held.
+    Finish,
+}
+
+impl Default for Stop {
+    fn default() -> Self {
+        let (finish_within, away) = (Span(Millis::from_secs(10 * 60)), Span(Millis::from_secs(60)));
+        Self { mode: StopMode::Detach, finish_within, away }
+    }
+}
+
+impl Stop {
+    /// As the core has it.
+    #[must_use]
+    pub fn manner(self) -> Manner {
+        let mode = match self.mode {
+            StopMode::Detach => Mode::Detach,
+            StopMode::Finish => Mode::Finish,
+        };
+        Manner { mode, finish_within: self.finish_within.0, away: self.away.0 }
+    }
 }
 
 /// By what this machine is known again.

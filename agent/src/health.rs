@@ -9,7 +9,8 @@
 //! | identity | ready | the coordinator refuses this agent: as a copy, or as one that was removed |
 //! | serving | ready | it starts, or is to stop |
 //!
-//! Contact with the coordinator is no part: an agent without it carries on with what it holds. It is a note.
+//! Contact with the coordinator is no part: an agent without it carries on with what it holds. It is a note, as is what is held and
+//! whether an operator has drained the agent.
 
 use std::io;
 use std::sync::Arc;
@@ -17,11 +18,12 @@ use std::time::Duration;
 
 use holdfast_net::ops::{self, Health, Pages, Pulse, State};
 use holdfast_net::tls::ClientTls;
-use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::places::Places;
+use crate::run::Requests;
+use crate::standing::Standing;
 
 /// Where health and metrics are, on loopback, if nothing else is configured.
 pub const DEFAULT_OPS_PORT: u16 = 7445;
@@ -42,7 +44,8 @@ pub(crate) fn register(
     config: &Config,
     pulse: &Pulse,
     metrics: &Arc<Metrics>,
-    stop: &CancellationToken,
+    standing: &Standing,
+    requests: Requests,
 ) -> io::Result<()> {
     let (live, ready) = (Duration::from(config.ops.live_within.0), Duration::from(config.ops.ready_within.0));
     // The loop turns several times a second, also when nothing is to do: a long rest is an end.
@@ -54,10 +57,13 @@ pub(crate) fn register(
     health.ready("journal", ops::kept(&Places::below(&config.state_dir).journal())?);
     let told = Arc::clone(metrics);
     health.ready("identity", move || told.refusal().map_or(State::Ok, State::Not));
-    let stop = stop.clone();
-    health.ready("serving", move || State::of(!stop.is_cancelled(), || "it is to stop".to_owned()));
+    health.ready("serving", move || State::of(*requests.borrow() == 0, || "it is to stop".to_owned()));
     let metrics = Arc::clone(metrics);
     health.note("coordinator", move || metrics.contact());
+    let (held, drained) = (standing.clone(), standing.clone());
+    health.note("held", move || held.held());
+    health.note("drained", move || drained.drained());
+    health.note("version", || env!("CARGO_PKG_VERSION").to_owned());
     Ok(())
 }
 

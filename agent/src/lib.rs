@@ -17,7 +17,7 @@
 //! | [`checks`] | health checks: looks over HTTP and TCP, and by commands |
 //! | [`archive`] | release archives, read with distrust |
 //! | [`logs`] | sends what steps print |
-//! | [`health`], [`metrics`] | what it tells of itself |
+//! | [`health`], [`metrics`], [`standing`] | what it tells of itself |
 //! | [`machine`] | by what its machine is known again |
 //! | [`places`] | where everything lies below the state folder |
 //! | [`internal`] | the hidden subcommands |
@@ -50,6 +50,8 @@ pub mod room;
 pub mod run;
 pub mod secrets;
 pub mod session;
+pub mod standing;
+pub mod status;
 pub mod supervisor;
 
 mod durable;

@@ -4,15 +4,16 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use holdfast_agent_core::leave::{Manner, Mode};
 use holdfast_agent_core::work::Boot;
 use holdfast_common::code::Code;
 use holdfast_common::id::{IncarnationId, SessionId};
 use holdfast_common::time::Wall;
-use holdfast_net::ops::{self, Health, Pulse};
+use holdfast_net::ops::{self, Health, Manager, Pulse};
 use holdfast_net::room;
 use holdfast_net::tls::{self as net_tls, ClientTls};
 use holdfast_proto::v1::{ConnectRequest, Hello};
-use tokio::sync::{mpsc as channel, oneshot};
+use tokio::sync::{mpsc as channel, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -29,10 +30,16 @@ use crate::metrics::Metrics;
 use crate::places::Places;
 use crate::policy;
 use crate::room::HostRoom;
-use crate::session::{self, FromCoordinator, Hurry, Owner, Pace, Welcome};
+use crate::session::{self, Ending, FromCoordinator, Hurry, Owner, Pace, Welcome};
+use crate::standing::Standing;
 
 /// Between two tries to open the journal on a full disk.
 const ROOM_AGAIN: Duration = Duration::from_millis(500);
+
+/// Longest wait for the coordinator to have heard the last word.
+const LAST_WORD_WITHIN: Duration = Duration::from_secs(3);
+/// What the end takes beyond the wait for work, at most.
+const LEFT_TO_END: Duration = Duration::from_secs(30);
 
 /// Why the agent does not run.
 #[derive(Debug, thiserror::Error)]
@@ -57,8 +64,15 @@ pub enum Error {
     Threads(#[from] std::io::Error),
 }
 
-/// Runs until `stop`. Work under way goes on under its shims; the next agent takes it up.
-pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Error> {
+/// How often somebody asked the agent to stop.
+pub type Requests = watch::Receiver<u32>;
+
+/// Runs until it was asked to stop and may: see [`holdfast_agent_core::leave`]. Work that is under way then goes on under its shims;
+/// the next agent takes it up.
+pub async fn run(config: Config, mut requests: Requests) -> Result<(), Error> {
+    let manager = Manager::of_environment();
+    let exit = Ending::default();
+    let stop = exit.stop.clone();
     let policy = policy::check(&config, policy::Occasion::Start);
     if !policy.errors.is_empty() {
         return Err(Error::Policy(policy.errors));
@@ -79,9 +93,10 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Error> {
     let (health, pulse, metrics) = (Health::new(), Pulse::new(), Arc::new(Metrics::new().of_process()));
     room::register(&health, room.watch(), descriptors);
     let _ops = health::serve(&config, health.clone(), Arc::clone(&metrics)).await?;
-    let Some(journal) = open(&config, &room, &stop).await? else { return Ok(()) };
+    let Some(journal) = open(&config, &room, &mut requests, &manager).await? else { return Ok(()) };
     health::certificates(&health, &tls);
-    health::register(&health, &config, &pulse, &metrics, &stop)?;
+    let standing = Standing::default();
+    health::register(&health, &config, &pulse, &metrics, &standing, requests.clone())?;
     let (events, inbox) = mpsc::channel();
     let logs =
         Uploader::start(&config.coordinator.address, &tls, &config.state_dir, stop.clone(), Arc::clone(&metrics))?;
@@ -89,7 +104,49 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Error> {
     let fetcher = Fetcher::new(&config, &tls, places.clone());
     let workshop = Workshop::new(places, events.clone(), logs, fetcher, Arc::clone(&room), policy::Host::of(&config))?;
     let driver = Driver::new(journal, workshop, Clocks, config.clone())?.measured(Arc::clone(&metrics), pulse).on(room);
-    keep(&config, &tls, driver, (events, inbox), metrics, &stop).await
+    let driver = driver.telling(standing.clone(), exit.clone());
+    let asking = tokio::spawn(pass_on(requests, events.clone(), manager.clone(), config.stop.manner(), exit.clone()));
+    let told = manager.clone();
+    let following = async move {
+        // Not before: from here on the folder is this agent's, and what it holds is known. Contact is not waited for.
+        told.ready();
+        told.follow(health, move || standing.line()).await;
+    };
+    let following = tokio::spawn(following);
+    let kept = keep(&config, &tls, driver, (events, inbox), metrics, &exit).await;
+    stop.cancel();
+    asking.abort();
+    following.abort();
+    kept
+}
+
+/// Hands each request to stop to the driver, and sees to it that the last word does not take for ever.
+async fn pass_on(mut requests: Requests, events: mpsc::Sender<Event>, manager: Manager, manner: Manner, exit: Ending) {
+    let bounded = async {
+        exit.going.cancelled().await;
+        tokio::time::sleep(LAST_WORD_WITHIN).await;
+        exit.stop.cancel();
+    };
+    let passing = async {
+        let mut passed = 0;
+        loop {
+            let asked = *requests.borrow_and_update();
+            if passed == 0 && asked > 0 {
+                manager.stopping();
+                if manner.mode == Mode::Finish {
+                    manager.extend(Duration::from(manner.finish_within) + LEFT_TO_END);
+                }
+            }
+            for _ in passed..asked {
+                let _ended = events.send(Event::Leave);
+            }
+            passed = asked;
+            if requests.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    };
+    tokio::join!(bounded, passing);
 }
 
 /// What the agent trusts and shows.
@@ -110,7 +167,8 @@ pub async fn run_with<H: Hands + Send + 'static>(
     let journal = Journal::open(&config.state_dir, IncarnationId(Uuid::new_v4()))?;
     let (events, inbox) = mpsc::channel();
     let driver = Driver::new(journal, hands(events.clone())?, Clocks, config.clone())?;
-    keep(&config, tls, driver, (events, inbox), Arc::default(), &stop).await
+    let ending = Ending { going: CancellationToken::new(), stop };
+    keep(&config, tls, driver, (events, inbox), Arc::default(), &ending).await
 }
 
 async fn keep<H: Hands + Send + 'static>(
@@ -119,7 +177,7 @@ async fn keep<H: Hands + Send + 'static>(
     driver: Driver<H, Clocks>,
     (events, inbox): (mpsc::Sender<Event>, mpsc::Receiver<Event>),
     metrics: Arc<Metrics>,
-    stop: &CancellationToken,
+    ending: &Ending,
 ) -> Result<(), Error> {
     let thread = std::thread::Builder::new().name("driver".to_owned()).spawn(move || {
         // A thread that decides no more must not leave an agent behind that looks alive.
@@ -133,26 +191,36 @@ async fn keep<H: Hands + Send + 'static>(
     tracing::info!(%state, version = env!("CARGO_PKG_VERSION"), "agent started");
     let mut owner = DriverInbox(events.clone(), metrics);
     let seed = rand::random();
-    session::keep(&config.coordinator.address, tls, Pace::default(), seed, &mut owner, stop).await;
+    session::keep(&config.coordinator.address, tls, Pace::default(), seed, &mut owner, ending).await;
     let _ended = events.send(Event::Stop);
     let _joined = tokio::task::spawn_blocking(move || thread.join()).await;
     Ok(())
 }
 
 /// On a disk that is full it waits for room, without a restart. `None` when it was told to stop meanwhile.
-async fn open(config: &Config, room: &HostRoom, stop: &CancellationToken) -> Result<Option<Journal>, Error> {
+async fn open(
+    config: &Config,
+    room: &HostRoom,
+    requests: &mut Requests,
+    manager: &Manager,
+) -> Result<Option<Journal>, Error> {
     loop {
         let verdict = room.look(0);
         match Journal::open(&config.state_dir, IncarnationId(Uuid::new_v4())) {
             Ok(journal) => return Ok(Some(journal)),
             Err(error) if error.may_lack_room() && !verdict.takes_offers => {
                 tracing::error!(code = %Code::DiskFull, %error, "waiting for room on the disk");
+                manager.status("starting, waits for room on the disk");
+                manager.extend(ROOM_AGAIN * 60);
                 room.release();
             }
             Err(error) => return Err(error.into()),
         }
         tokio::select! {
-            () = stop.cancelled() => return Ok(None),
+            asked = requests.wait_for(|asked| *asked > 0) => {
+                drop(asked);
+                return Ok(None);
+            }
             () = tokio::time::sleep(ROOM_AGAIN) => {}
         }
     }

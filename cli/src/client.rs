@@ -136,6 +136,22 @@ impl Client {
         answer.map_err(|status| refusal::of(&status, &call))?.target.ok_or(Failure::incomplete("target"))
     }
 
+    /// Lets an agent have nothing new. The same again is the same.
+    pub async fn drain_agent(&self, request: v1::DrainAgentRequest) -> Result<v1::Agent, Failure> {
+        let mut api = self.api.clone();
+        let call = Call::Changes { look: "holdfast agents".to_owned() };
+        let answer = once(DEADLINE, async move { api.drain_agent(timely(request, DEADLINE)).await }).await;
+        answer.map_err(|status| refusal::of(&status, &call))?.agent.ok_or(Failure::incomplete("agent"))
+    }
+
+    /// Lets an agent have new work again.
+    pub async fn resume_agent(&self, request: v1::ResumeAgentRequest) -> Result<v1::Agent, Failure> {
+        let mut api = self.api.clone();
+        let call = Call::Changes { look: "holdfast agents".to_owned() };
+        let answer = once(DEADLINE, async move { api.resume_agent(timely(request, DEADLINE)).await }).await;
+        answer.map_err(|status| refusal::of(&status, &call))?.agent.ok_or(Failure::incomplete("agent"))
+    }
+
     /// What a file would do.
     pub async fn plan(&self, request: v1::PlanRequest) -> Result<v1::Plan, Failure> {
         let mut api = self.api.clone();
@@ -470,7 +486,7 @@ impl Client {
     pub async fn remove_agent(&self, request: v1::RemoveAgentRequest) -> Result<v1::Agent, Failure> {
         let mut api = self.api.clone();
         let answer = once(DEADLINE, async move { api.remove_agent(timely(request, DEADLINE)).await }).await;
-        answer.map_err(|status| refusal::of(&status, &look_at_fleet()))?.agent.ok_or(Failure::incomplete("agent"))
+        answer.map_err(|status| refusal::of(&status, &look_at_agents()))?.agent.ok_or(Failure::incomplete("agent"))
     }
 
     /// Revokes a certificate.
@@ -480,7 +496,15 @@ impl Client {
     ) -> Result<v1::RevokeCertificateResponse, Failure> {
         let mut api = self.api.clone();
         let answer = once(DEADLINE, async move { api.revoke_certificate(timely(request, DEADLINE)).await }).await;
-        answer.map_err(|status| refusal::of(&status, &look_at_fleet()))
+        answer.map_err(|status| refusal::of(&status, &look_at_agents()))
+    }
+
+    /// Says which copy is the agent.
+    pub async fn unlock_agent(&self, request: v1::UnlockAgentRequest) -> Result<v1::Agent, Failure> {
+        let mut api = self.api.clone();
+        let request = timely(request, DEADLINE);
+        let answer = once(DEADLINE, async move { api.unlock_agent(request).await }).await;
+        answer.map_err(|status| refusal::of(&status, &look_at_agents()))?.agent.ok_or(Failure::incomplete("agent"))
     }
 
     /// All agents.
@@ -530,7 +554,7 @@ fn look_at_join_tokens() -> Call {
     Call::Changes { look: "holdfast agent token list".to_owned() }
 }
 
-fn look_at_fleet() -> Call {
+fn look_at_agents() -> Call {
     Call::Changes { look: "holdfast agents".to_owned() }
 }
 

@@ -83,7 +83,7 @@ pub enum Command {
     },
     /// List agents
     Agents(agents::Args),
-    /// Let hosts join as agents, or remove one
+    /// Show, drain, resume, unlock or remove an agent, and let hosts join as agents
     Agent {
         /// What to do with it.
         #[command(subcommand)]
@@ -183,6 +183,10 @@ mod tests {
             "agent token revoke 0a1b",
             "agent remove web-01 --confirm web-01 --reason gone",
             "agent revoke --fingerprint 0000000000000000000000000000000000000000000000000000000000000000 --reason lost",
+            "agent show web-07 --json",
+            "agent unlock web-07 --reason found --admit-new-journal --confirm web-07",
+            "agent drain web-01 --reason disk",
+            "agent resume web-01 --json",
             "audit list",
             "audit list --target shop@prod --limit 20 --json",
             "audit export",
@@ -235,6 +239,8 @@ mod tests {
             "target hold shop@prod --reason freeze --until tomorrow",
             "target hold shop@prod --reason freeze --until 30",
             "target unhold shop@prod --reason over",
+            "agent drain",
+            "agent resume web-01 --reason over",
             "plan a.toml --detach",
             "rollback",
             "rollback shop@prod --reason broken",
@@ -243,9 +249,12 @@ mod tests {
             "token create --name bot",
             "token create --name bot --role root",
             "completion powershell",
-            "agent remove web-01",
+            "agent remove",
             "agent revoke --fingerprint 00 --reason lost",
             "agent token create --label role",
+            "agent",
+            "agent unlock",
+            "agent unlock web-07 --force",
             "audit",
             "audit verify",
             "audit delete shop@prod",

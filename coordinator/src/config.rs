@@ -130,11 +130,13 @@ impl Default for Enrol {
 pub struct Lease {
     /// How long after its TTL a lease lapses.
     pub margin: Span,
+    /// What a lease is given at most, once, for an absence of its agent that the agent announced. Zero gives nothing.
+    pub detach: Span,
 }
 
 impl Default for Lease {
     fn default() -> Self {
-        Self { margin: Span(Millis::from_secs(2)) }
+        Self { margin: Span(Millis::from_secs(2)), detach: Span(Millis::from_secs(120)) }
     }
 }
 
@@ -340,6 +342,9 @@ impl Config {
         if self.lease.margin.0 > LONGEST_HEARTBEAT {
             return Err(Error::Value { key: "lease.margin", why: "must be at most an hour" });
         }
+        if self.lease.detach.0 > LONGEST_HEARTBEAT {
+            return Err(Error::Value { key: "lease.detach", why: "must be at most an hour" });
+        }
         if self.ops.live_within.0.0 == 0 || self.ops.ready_within.0.0 == 0 {
             return Err(Error::Value { key: "ops.live_within, ops.ready_within", why: "must be above zero" });
         }
@@ -398,6 +403,7 @@ mod tests {
             ("[heartbeat]\ninterval = \"often\"", "heartbeat.interval"),
             ("[heartbeat]\nintervall = \"5s\"", "did you mean"),
             ("[lease]\nmargin = \"2h\"", "lease.margin"),
+            ("[lease]\ndetach = \"2h\"", "lease.detach"),
             ("[output]\nmax_bytes = 0", "output.max_bytes"),
             ("[output]\nkeep_bytes_total = 1000", "output.keep_bytes_total"),
             ("[output]\nkeep_age = \"long\"", "output.keep_age"),

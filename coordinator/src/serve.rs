@@ -12,6 +12,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -24,7 +25,7 @@ use holdfast_common::spec::TargetSpec;
 use holdfast_common::time::Wall;
 use holdfast_coordinator_core::input::Candidate;
 use holdfast_coordinator_core::{Effect, TargetState};
-use holdfast_net::ops::{self, Health, Pages, Pulse};
+use holdfast_net::ops::{self, Health, Manager, Pages, Pulse};
 use holdfast_net::room::{self, Descriptors};
 use holdfast_net::serve::{self as wire, Routes};
 use holdfast_net::tls::ServerTls;
@@ -51,7 +52,7 @@ use crate::health::{self, Stage};
 use crate::logs::{self, Logs};
 use crate::metrics::Metrics;
 use crate::room::{Disk, Space};
-use crate::sessions::{Directory, Profile, Standing, mass_loss};
+use crate::sessions::{Directory, Drained, Profile, Standing, mass_loss};
 use crate::store::sqlite::SqliteStore;
 use crate::store::{self, Identity, Reader, Store};
 use crate::tokens::StoredTokens;
@@ -91,6 +92,7 @@ pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Resul
         .with_context(|| format!("could not listen on {}", config.listen.address))?;
     let address = listener.local_addr().context("could not read the address that was taken")?;
 
+    let manager = Manager::of_environment();
     let health = Health::new();
     let stage = Stage::register(&health);
     let metrics = Arc::new(Metrics::new().of_process());
@@ -103,7 +105,8 @@ pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Resul
     let verdict = Verdict::default();
     health::certificates(&health, &tls);
     tokio::spawn(tls.clone().follow(shutdown.clone()));
-    let around = Around { disk, descriptors, pulse: &pulse, metrics: &metrics, verdict: &verdict, tls: &tls };
+    let around =
+        Around { disk, descriptors, pulse: &pulse, metrics: &metrics, verdict: &verdict, tls: &tls, manager: &manager };
     let started = start(&config, &shutdown, around).await;
     let Some((shared, driver_thread)) = started.context("could not start on the store")? else { return Ok(()) };
     let (logs, reader, age) = (shared.logs.clone(), shared.reader.clone(), config.output.keep_age.0);
@@ -138,13 +141,17 @@ pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Resul
     let server = tokio::spawn(serving);
     stage.send_replace(Stage::Serving);
     set_health(&reporter, ServingStatus::Serving).await;
+    // The port is open since before the store was; from here on what comes is answered.
+    manager.ready();
+    let (told, directory) = (manager.clone(), Arc::clone(&shared.directory));
+    let telling = tokio::spawn(told.follow(health.clone(), move || standing(&directory, address)));
     let following = tokio::spawn(follow(health, reporter.clone()));
     tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "listening");
     if let Some(file) = &config.listen.address_file {
         wire::announce(file, address).with_context(|| format!("could not write the address to {}", file.display()))?;
     }
 
-    let served = until(shutdown, server, &shared, Ending { stage, following, reporter }).await;
+    let served = until(shutdown, server, &shared, Ending { stage, following, telling, reporter, manager }).await;
     if tokio::time::timeout(COMMIT_WITHIN, shared.driver.stop()).await.is_err() {
         anyhow::bail!("the driver did not stop within {} s", COMMIT_WITHIN.as_secs());
     }
@@ -186,16 +193,30 @@ async fn until(shutdown: CancellationToken, mut server: Server, shared: &Shared,
 struct Ending {
     stage: watch::Sender<Stage>,
     following: tokio::task::JoinHandle<()>,
+    telling: tokio::task::JoinHandle<()>,
     reporter: HealthReporter,
+    manager: Manager,
 }
 
 impl Ending {
     async fn begin(self) {
         self.stage.send_replace(Stage::Stopping);
+        self.telling.abort();
+        self.manager.stopping();
+        self.manager.status("stopping: open calls get their time");
         self.following.abort();
         let _aborted = self.following.await;
         set_health(&self.reporter, ServingStatus::NotServing).await;
     }
+}
+
+/// For the service manager.
+fn standing(directory: &Directory, address: SocketAddr) -> String {
+    let agents = directory.list();
+    let (all, here) = (agents.len(), agents.iter().filter(|agent| agent.connected).count());
+    let drained = agents.iter().filter(|agent| agent.drained.is_some()).count();
+    let drained = if drained > 0 { format!(", {drained} drained") } else { String::new() };
+    format!("listening on {address}; {here} of {all} agents in contact{drained}")
 }
 
 /// Tells gRPC's health service what `/readyz` tells.
@@ -229,6 +250,7 @@ struct Around<'a> {
     metrics: &'a Arc<Metrics>,
     verdict: &'a Verdict,
     tls: &'a ServerTls,
+    manager: &'a Manager,
 }
 
 /// The store, its driver, and what handlers work with. On a disk that is full it waits for room, without a restart; `None`
@@ -238,7 +260,7 @@ async fn start(
     shutdown: &CancellationToken,
     around: Around<'_>,
 ) -> anyhow::Result<Option<(Shared, std::thread::JoinHandle<()>)>> {
-    let Around { mut disk, descriptors, pulse, metrics, verdict, tls } = around;
+    let Around { mut disk, descriptors, pulse, metrics, verdict, tls, manager } = around;
     let clock = SystemClock::new();
     let room = disk.watch();
     let opened = loop {
@@ -251,6 +273,8 @@ async fn start(
         let source = std::error::Error::source(&error).map(ToString::to_string);
         tracing::error!(code = %Code::DiskFull, %error, source, room = %disk.room(), "waiting for room on the disk");
         disk.release(clock.monotonic());
+        manager.status("starting, waits for room on the disk");
+        manager.extend(ROOM_AGAIN * 60);
         tokio::select! {
             () = shutdown.cancelled() => return Ok(None),
             () = tokio::time::sleep(ROOM_AGAIN) => {}
@@ -317,12 +341,15 @@ fn open(config: &Config, clock: &SystemClock) -> Result<Opened, store::Error> {
         directory.stand(agent, Standing::from(identity));
     }
     let revocations = Revocations::of(&identities, &reader.certificates()?);
+    for row in reader.drains()? {
+        directory.drain(&row.agent, Some(Drained { by: row.by, reason: row.reason, since: row.since }));
+    }
     let (handle, inbox) = driver::channel();
     let driver = Driver::open(
         store,
         Arc::clone(&directory) as Arc<dyn driver::Sessions>,
         Box::new(StdRng::from_os_rng()),
-        Settings { lease_margin: config.lease.margin.0 },
+        Settings { lease_margin: config.lease.margin.0, absence: config.lease.detach.0 },
         &inbox,
         Moment::of(clock),
     )?;
@@ -370,6 +397,10 @@ impl Refusals for driver::Handle {
 }
 
 impl driver::Sessions for Directory {
+    fn stand(&self, agent: &AgentName, identity: &holdfast_coordinator_core::identity::Identity) {
+        Directory::stand(self, agent, Standing::from(identity));
+    }
+
     fn candidates(&self, target: &TargetSpec, needs: &BTreeSet<Adapter>) -> Vec<Candidate> {
         Directory::candidates(self, target, needs)
     }

@@ -355,7 +355,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
     }
 
     /// A full or closed session is no session: what was to be said is in the outbox, or is asked again in the next one.
-    fn say(&mut self, message: connect_request::Message) {
+    pub(super) fn say(&mut self, message: connect_request::Message) {
         let Some(live) = &self.session else { return };
         if live.outgoing.try_send(ConnectRequest { message: Some(message) }).is_err() {
             tracing::warn!(session = %live.id, "the session takes no more messages: leaving it");

@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::transport::Channel;
 use tonic::{Code, Status, Streaming};
 
-pub use message::{FromCoordinator, Inquiry, Question, Welcome};
+pub use message::{Drained, FromCoordinator, Inquiry, Question, Welcome};
 
 /// Messages that may wait to be sent: more than one batch of the driver makes. A session that falls further behind is left.
 const OUTGOING: usize = 2048;
@@ -93,7 +93,7 @@ impl Ended {
                     | Code::Unimplemented
             ),
             Ended::Invalid(_) => false,
-            Ended::Bye { code, .. } => *code != Stable::ProtocolVersion.to_string() && self.refuses().is_none(),
+            Ended::Bye { code, .. } => *code != Stable::SessionReplaced.to_string() && self.refuses().is_none(),
             Ended::Dial(_) | Ended::Closed | Ended::NoWelcome(_) => true,
         }
     }
@@ -139,6 +139,15 @@ impl Default for Pace {
     }
 }
 
+/// When to end.
+#[derive(Clone, Debug, Default)]
+pub struct Ending {
+    /// The last word is said: no other session begins once the one that there is has ended.
+    pub going: CancellationToken,
+    /// At once.
+    pub stop: CancellationToken,
+}
+
 /// Keeps one session up until told to stop.
 pub async fn keep(
     addresses: &Addresses,
@@ -146,7 +155,7 @@ pub async fn keep(
     pace: Pace,
     seed: u64,
     owner: &mut impl Owner,
-    stop: &CancellationToken,
+    Ending { going, stop }: &Ending,
 ) {
     let mut backoff = Backoff::new(pace.initial, pace.max, seed);
     let mut last = String::new();
@@ -156,7 +165,7 @@ pub async fn keep(
             owner.refused(why);
         }
         let hurry = owner.down().await;
-        let Some(ended) = tried else { return };
+        let Some(ended) = tried.filter(|_| !going.is_cancelled()) else { return };
         // The same trouble is told once, not with every try.
         if ended.to_string() != last {
             last = ended.to_string();
@@ -167,8 +176,10 @@ pub async fn keep(
             (true, Hurry::Idle) => backoff.next(),
             (true, Hurry::HoldsWork) => backoff.next_within(pace.holding),
         };
-        if stop.run_until_cancelled(tokio::time::sleep(delay)).await.is_none() {
-            return;
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = going.cancelled() => return,
+            () = tokio::time::sleep(delay) => {}
         }
     }
 }

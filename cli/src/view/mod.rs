@@ -26,7 +26,7 @@ mod tests;
 mod token;
 pub mod word;
 
-pub use agent::agents;
+pub use agent::{agents, one_agent};
 pub use audit::audit;
 pub use cancellation::{Stage, cancellation, stages};
 pub use candidates::candidates;

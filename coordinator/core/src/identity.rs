@@ -32,6 +32,8 @@ pub struct Identity {
     pub journal: Option<Journal>,
     /// A copy of it was seen.
     pub lock: Option<Lock>,
+    /// The last time that a person said which copy is the agent.
+    pub unlocked: Option<Unlocked>,
     /// The next Hello may come from any journal.
     pub admits_new_journal: bool,
     /// Its certificates open nothing any more.
@@ -75,6 +77,17 @@ pub struct Lock {
     pub incarnation: IncarnationId,
 }
 
+/// A person said which copy is the agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unlocked {
+    /// When, for people.
+    pub at: Wall,
+    /// Who.
+    pub by: OperatorName,
+    /// The journal whose word counts again from then on.
+    pub incarnation: IncarnationId,
+}
+
 /// A removal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Removed {
@@ -86,7 +99,7 @@ pub struct Removed {
     pub reason: String,
 }
 
-/// How a copy was seen.
+/// How a copy was seen, or a journal that can't be true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Copied {
@@ -98,6 +111,8 @@ pub enum Copied {
     OtherJournal,
     /// The same journal on another machine, while the agent was in contact.
     OtherMachine,
+    /// Its word against that of a resource.
+    Contradicted,
 }
 
 impl Copied {
@@ -108,6 +123,9 @@ impl Copied {
             Copied::OldToken => "a session token that its journal had before",
             Copied::Behind => "a journal that is behind where it was seen before",
             Copied::OtherJournal => "another journal under the same certificate",
+            Copied::Contradicted => {
+                "a journal that says of a step that it never started, although its resource shows it as applied"
+            }
             Copied::OtherMachine => "the same journal on another machine while the agent was in contact",
         }
     }
@@ -164,15 +182,22 @@ impl Identity {
         if moved { Greeting::Moved } else { Greeting::Known }
     }
 
+    /// Its journal's word was found to be false: locked as if it were a copy's.
+    pub fn contradicted(&mut self, incarnation: IncarnationId, now: Wall) {
+        self.lock.get_or_insert(Lock { since: now, copied: Copied::Contradicted, incarnation });
+    }
+
     /// The agent's journal has the token with this hash.
     pub fn kept(&mut self, token: &str) -> bool {
         self.journal.as_mut().is_some_and(|journal| journal.keeps(token))
     }
 
-    /// A person says which copy is the agent. Answers the journal whose word counts again from now on.
-    pub fn unlock(&mut self, admits_new_journal: bool) -> Option<IncarnationId> {
+    /// A person says which copy is the agent: what its journal says counts again from now on.
+    pub fn unlock(&mut self, by: OperatorName, admits_new_journal: bool, now: Wall) {
         self.admits_new_journal = admits_new_journal;
-        self.lock.take().map(|lock| lock.incarnation)
+        if let Some(Lock { incarnation, .. }) = self.lock.take() {
+            self.unlocked = Some(Unlocked { at: now, by, incarnation });
+        }
     }
 
     /// Its certificates open nothing any more.
@@ -251,6 +276,10 @@ mod tests {
 
     const ONE: IncarnationId = IncarnationId(Uuid::from_u128(1));
 
+    fn anna() -> OperatorName {
+        OperatorName::new("anna").expect("a name")
+    }
+
     fn shown(token: Option<&str>) -> Shown {
         Shown {
             incarnation: ONE,
@@ -296,7 +325,8 @@ mod tests {
         assert_eq!((lock.copied, lock.incarnation, lock.since), (Copied::OldToken, ONE, Wall(7)));
         assert_eq!(greet(&mut identity, &shown(Some("b")), "c"), Greeting::Known);
         assert!(identity.lock.is_some(), "only a person unlocks it");
-        assert_eq!(identity.unlock(false), Some(ONE));
+        identity.unlock(anna(), false, Wall(8));
+        assert_eq!(identity.unlocked.as_ref().map(|unlocked| unlocked.incarnation), Some(ONE));
         assert_eq!(identity.lock, None);
     }
 
@@ -307,7 +337,7 @@ mod tests {
         assert_eq!(greet(&mut identity, &behind, "b"), Greeting::Copied(Copied::Behind));
         let wiped = Shown { incarnation: IncarnationId(Uuid::from_u128(2)), sequence: 0, ..shown(None) };
         assert_eq!(greet(&mut identity, &wiped, "b"), Greeting::Copied(Copied::OtherJournal));
-        identity.unlock(true);
+        identity.unlock(anna(), true, Wall(8));
         assert_eq!(greet(&mut identity, &wiped, "b"), Greeting::Known);
         assert!(!identity.admits_new_journal, "once");
         assert!(identity.kept("b"));
@@ -342,7 +372,7 @@ mod tests {
         assert!(Identity::default().is_free());
         let mut identity = known();
         assert!(!identity.is_free());
-        identity.remove(OperatorName::new("anna").expect("a name"), "gone".to_owned(), Wall(9));
+        identity.remove(anna(), "gone".to_owned(), Wall(9));
         assert!(identity.is_free());
         identity.enrol(Enrolled { labels: BTreeMap::new(), at: Wall(10), token: "t".to_owned() }, String::new());
         assert!(!identity.is_free());

@@ -60,9 +60,8 @@ const fn streaming(path: &'static str, demand: Demand) -> Method {
 const VIEW: Demand = on_target(Permission::View);
 const LIST: Demand = Demand::Token(Permission::View, Over::Each);
 const AUDIT: Demand = Demand::Token(Permission::Audit, Over::Each);
-const MANAGE: Demand = Demand::Token(Permission::Admin, Over::Each);
-
 const AGENTS: Demand = Demand::Token(Permission::Agents, Over::Each);
+const MANAGE: Demand = Demand::Token(Permission::Admin, Over::Each);
 
 const fn on_target(permission: Permission) -> Demand {
     Demand::Token(permission, Over::OneTarget)
@@ -110,6 +109,8 @@ pub const METHODS: &[Method] = &[
     once("/holdfast.v1.OperatorService/UnlockAgent", AGENTS),
     once("/holdfast.v1.EnrollService/Enroll", Demand::JoinToken),
     once("/holdfast.v1.EnrollService/Renew", Demand::AgentCertificate),
+    once("/holdfast.v1.OperatorService/DrainAgent", AGENTS),
+    once("/holdfast.v1.OperatorService/ResumeAgent", AGENTS),
     once("/grpc.health.v1.Health/Check", Demand::Nothing),
     streaming("/grpc.health.v1.Health/Watch", Demand::Nothing),
     streaming("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", Demand::SignedIn),

@@ -17,7 +17,7 @@ use super::inbox::{Body, Message, OrphanReport, Published, Reply, WAITING};
 use super::watchers::News;
 use super::{Asked, Error, Told};
 use crate::joining;
-use crate::store::{AgentRow, CertificateRow, JoinTokenRow, TokenRow};
+use crate::store::{AgentRow, CertificateRow, DrainRow, JoinTokenRow, TokenRow};
 
 /// Cheap to clone.
 ///
@@ -185,6 +185,16 @@ impl Handle {
 
     async fn change(&self, change: Change) -> Result<Settled, Error> {
         self.call(|reply| Body::Fleet { change: Box::new(change), reply }).await
+    }
+
+    /// Writes that an agent gets nothing new.
+    pub async fn drain(&self, row: DrainRow) -> Result<(), Error> {
+        self.call(|reply| Body::Drain { row: Box::new(row), reply }).await
+    }
+
+    /// Writes that an agent gets new work again. False if that was so.
+    pub async fn resume(&self, agent: AgentName, by: OperatorName) -> Result<bool, Error> {
+        self.call(|reply| Body::Resume { agent, by, reply }).await
     }
 
     /// Keeps that `who` was refused `what`, and why. Dropped when the driver has more to do than it can.

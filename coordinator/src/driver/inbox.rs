@@ -16,7 +16,7 @@ use super::fleet::{Change, Settled};
 use super::identities::Judge;
 use super::watchers::Watchers;
 use super::{Asked, BATCH, Error, Handle, Told};
-use crate::store::{AgentRow, TokenRow};
+use crate::store::{AgentRow, DrainRow, TokenRow};
 
 /// Messages that may wait at once. More wait in their callers.
 pub(super) const WAITING: usize = 1024;
@@ -44,6 +44,8 @@ impl Message {
             Body::Orphan { reply, .. } => reply.say(Err(why)),
             Body::Agent { reply, .. } => reply.say(Err(why)),
             Body::Identify { judge, .. } => judge.refuse(why),
+            Body::Drain { reply, .. } => reply.say(Err(why)),
+            Body::Resume { reply, .. } => reply.say(Err(why)),
             Body::MakeToken { reply, .. } | Body::RevokeToken { reply, .. } => reply.say(Err(why)),
             Body::Fleet { reply, .. } => reply.say(Err(why)),
             Body::State { .. }
@@ -103,6 +105,8 @@ pub(super) enum Body {
     MakeToken { row: Box<TokenRow>, reply: Reply<Result<bool, Error>> },
     RevokeToken { row: Box<TokenRow>, by: OperatorName, reply: Reply<Result<bool, Error>> },
     Fleet { change: Box<Change>, reply: Reply<Result<Settled, Error>> },
+    Drain { row: Box<DrainRow>, reply: Reply<Result<(), Error>> },
+    Resume { agent: AgentName, by: OperatorName, reply: Reply<Result<bool, Error>> },
     Refused { who: String, what: String, why: String },
     SessionStarted(Speaker),
     AgentsChanged,

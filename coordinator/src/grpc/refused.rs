@@ -86,13 +86,17 @@ async fn hides(shared: &Shared, by: &Operator, error: &driver::Error) -> bool {
     named.is_some_and(|named| !by.scope.may(Permission::View, &named))
 }
 
-/// Why an agent's identity was not written.
-pub(super) fn about_agents(error: &driver::Error) -> Status {
-    about_tokens(error)
-}
-
 /// Why a token was not written.
 pub(super) fn about_tokens(error: &driver::Error) -> Status {
+    unwritten(error, "a token")
+}
+
+/// Why what was said of an agent was not written.
+pub(super) fn about_agents(error: &driver::Error) -> Status {
+    unwritten(error, "what was said of an agent")
+}
+
+fn unwritten(error: &driver::Error, what: &str) -> Status {
     match error {
         driver::Error::Stopped => status::plain(Code::NotServing, "the coordinator is stopping"),
         driver::Error::NoRoom(room) => status::of(&no_room(*room)),
@@ -103,7 +107,7 @@ pub(super) fn about_tokens(error: &driver::Error) -> Status {
         | driver::Error::ResourceTaken(_)
         | driver::Error::Store(_)
         | driver::Error::Contradiction(_) => {
-            tracing::error!(%error, "could not write what is about no target");
+            tracing::error!(%error, "could not write {what}");
             status::of(&internal(Code::StoreFailed))
         }
     }

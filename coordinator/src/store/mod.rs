@@ -38,7 +38,7 @@ pub mod sqlite;
 pub(crate) mod suite;
 
 pub use digest::Digest;
-pub use rows::{Act, ActRow, AgentRow, CertificateRow, JoinTokenRow, OrphanRow, RefusalRow, TokenRow, Use};
+pub use rows::{Act, ActRow, AgentRow, CertificateRow, DrainRow, JoinTokenRow, OrphanRow, RefusalRow, TokenRow, Use};
 pub use sqlite::reader::Reader;
 
 /// After how many events of a target its state is kept whole, so that a load replays fewer than that.
@@ -126,6 +126,12 @@ pub trait Transaction {
 
     /// Writes who the agent is.
     fn put_agent_identity(&mut self, agent: &AgentName, identity: &identity::Identity) -> Result<(), Error>;
+
+    /// Writes that an agent gets nothing new, in the place of an earlier word on it.
+    fn put_drain(&mut self, drain: &DrainRow) -> Result<(), Error>;
+
+    /// It gets new work again. False if that was so.
+    fn remove_drain(&mut self, agent: &AgentName) -> Result<bool, Error>;
 
     /// Writes a token, or replaces the one of the same name.
     fn put_token(&mut self, token: &TokenRow) -> Result<(), Error>;

@@ -220,6 +220,19 @@ pub struct CertificateRow {
     pub revoked_at: Option<Wall>,
 }
 
+/// An agent that an operator lets have nothing new.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DrainRow {
+    /// Which.
+    pub agent: AgentName,
+    /// Who said so.
+    pub by: OperatorName,
+    /// Why.
+    pub reason: String,
+    /// Since when.
+    pub since: Wall,
+}
+
 /// A report on a deployment that this store does not know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrphanRow {

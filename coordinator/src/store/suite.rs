@@ -26,8 +26,8 @@ use uuid::Uuid;
 
 use super::rows::{DeploymentFilter, EventFilter};
 use super::{
-    AgentRow, AnsweredReport, CertificateRow, Digest, Error, GlobalOrder, JoinTokenRow, RefusalRow, RunStart, Store,
-    TokenRow, Transaction, Use, Write, orphan, snapshot_due,
+    AgentRow, AnsweredReport, CertificateRow, Digest, DrainRow, Error, GlobalOrder, JoinTokenRow, RefusalRow, RunStart,
+    Store, TokenRow, Transaction, Use, Write, orphan, snapshot_due,
 };
 
 /// Makes stores on one database of its own.
@@ -801,6 +801,18 @@ pub(crate) fn tokens_agents_orphans_and_refusals_read_back(factory: &impl Factor
     assert_eq!(reader.orphans(None, 10).unwrap(), [lost]);
     let kept = reader.refusals(20_000).unwrap();
     assert_eq!((kept.len(), &kept[0]), (10_000, &refusal(10_009)));
+    let drain =
+        |reason: &str| DrainRow { agent: agent.clone(), by: operator(), reason: reason.to_owned(), since: Wall(6) };
+    let mut tx = store.begin().unwrap();
+    tx.put_drain(&drain("new disk")).unwrap();
+    tx.put_drain(&drain("new kernel")).unwrap();
+    tx.commit().unwrap();
+    assert_eq!(reader.drains().unwrap(), [drain("new kernel")], "the newer word counts");
+    let mut tx = store.begin().unwrap();
+    assert!(tx.remove_drain(&agent).unwrap());
+    assert!(!tx.remove_drain(&agent).unwrap());
+    tx.commit().unwrap();
+    assert_eq!(reader.drains().unwrap(), []);
     let mut tx = store.begin().unwrap();
     assert!(tx.remove_token(&operator()).unwrap());
     assert!(!tx.remove_token(&operator()).unwrap());

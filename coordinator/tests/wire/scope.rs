@@ -172,6 +172,11 @@ async fn call(by: &mut Operators, path: &str, about: &About) -> Result<String, S
             let (agent, reason) = ("web-07".to_owned(), "mine".to_owned());
             by.unlock_agent(v1::UnlockAgentRequest { agent, reason, admit_new_journal: true }).await.map(shown)
         }
+        "DrainAgent" => {
+            let request = v1::DrainAgentRequest { agent: "web-07".to_owned(), reason: "mine".to_owned() };
+            by.drain_agent(request).await.map(shown)
+        }
+        "ResumeAgent" => by.resume_agent(v1::ResumeAgentRequest { agent: "web-07".to_owned() }).await.map(shown),
         other => panic!("{other} has no call here: a new method needs one"),
     }
 }

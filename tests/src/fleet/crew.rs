@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use holdfast_agent::config::{Config, Coordinator, Disk, Fetch, Identity, Log, Machine, Policy};
+use holdfast_agent::config::{Config, Coordinator, Disk, Fetch, Identity, Log, Machine, Policy, Stop};
 use holdfast_agent::run as agent;
 use holdfast_net::telemetry::Format;
 use holdfast_net::{ops, telemetry, tls};
@@ -48,6 +48,7 @@ fn config(address: &str, tls: &Path, state: &Path, index: usize) -> Config {
         machine: Machine::default(),
         disk: Disk::default(),
         ops: ops::Settings::default(),
+        stop: Stop::default(),
     }
 }
 

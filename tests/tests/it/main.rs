@@ -7,6 +7,7 @@ mod bugs;
 mod cancel;
 mod cases;
 mod certificates;
+mod clones;
 mod connections;
 mod crash_case;
 mod crash_points;
@@ -37,8 +38,10 @@ mod recovery;
 mod restart;
 mod retries;
 mod rollback;
+mod service;
 mod support;
 mod target_hold;
+mod units;
 mod verification;
 mod wire_abuse;
 

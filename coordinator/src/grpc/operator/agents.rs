@@ -42,11 +42,12 @@ pub(super) async fn list(call: Call<'_, v1::ListAgentsRequest>) -> Result<v1::Li
     Ok(v1::ListAgentsResponse { agents: agents.collect(), next_page_token })
 }
 
-/// One agent, if it was ever heard of, without what it holds.
-pub(super) async fn find(shared: &Shared, agent: &AgentName) -> Result<Option<v1::Agent>, Status> {
+/// One agent, if it was ever heard of, as in the list.
+pub(super) async fn find(shared: &Shared, by: &Operator, agent: &AgentName) -> Result<Option<v1::Agent>, Status> {
+    let held = holds(shared, by).await?.remove(agent).unwrap_or_default();
     let status = shared.directory.list().into_iter().find(|status| status.name == *agent);
     let row = rows(shared).await?.remove(agent);
-    Ok(status.map(|status| view::agent::agent(status, row.as_ref(), Vec::new())))
+    Ok(status.map(|status| view::agent::agent(status, row.as_ref(), held)))
 }
 
 async fn rows(shared: &Shared) -> Result<BTreeMap<AgentName, AgentRow>, Status> {

@@ -95,7 +95,7 @@ pub(super) async fn remove_agent(call: Call<'_, v1::RemoveAgentRequest>) -> Resu
         shared.driver.agents_changed();
     }
     let never_heard = || v1::Agent { name: agent.to_string(), removed: true, ..v1::Agent::default() };
-    Ok(v1::RemoveAgentResponse { agent: Some(agents::find(shared, &agent).await?.unwrap_or_else(never_heard)) })
+    Ok(v1::RemoveAgentResponse { agent: Some(agents::find(shared, &by, &agent).await?.unwrap_or_else(never_heard)) })
 }
 
 async fn identity(shared: &Shared, agent: &AgentName) -> Result<Identity, Status> {

@@ -10,6 +10,7 @@ mod audit;
 mod cancel;
 mod decide;
 mod deployments;
+mod drain;
 mod evidence;
 mod find;
 mod hold;
@@ -145,4 +146,6 @@ answered_by! {
     remove_agent: RemoveAgentRequest => RemoveAgentResponse by joining::remove_agent;
     revoke_certificate: RevokeCertificateRequest => RevokeCertificateResponse by joining::revoke_certificate;
     unlock_agent: UnlockAgentRequest => UnlockAgentResponse by unlock::unlock;
+    drain_agent: DrainAgentRequest => DrainAgentResponse by drain::drain;
+    resume_agent: ResumeAgentRequest => ResumeAgentResponse by drain::resume;
 }

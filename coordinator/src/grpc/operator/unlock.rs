@@ -4,7 +4,6 @@ use holdfast_common::code::Code;
 use holdfast_common::id::AgentName;
 use holdfast_common::problem::Problem;
 use holdfast_common::text::{bounded, one_line};
-use holdfast_coordinator_core::identity::Identity;
 use holdfast_proto::convert::parsed;
 use holdfast_proto::v1;
 use tonic::Status;
@@ -12,7 +11,6 @@ use tonic::Status;
 use super::{Call, agents};
 use crate::driver::Judged;
 use crate::grpc::{refused, status};
-use crate::sessions::Standing;
 use crate::store::Act;
 
 /// Longest reason that is kept, in bytes.
@@ -25,7 +23,7 @@ enum Unlocked {
     /// It was never heard of.
     NoSuchAgent,
     /// It is unlocked, or lets a new journal in.
-    Done(Box<Identity>),
+    Done,
 }
 
 pub(super) async fn unlock(call: Call<'_, v1::UnlockAgentRequest>) -> Result<v1::UnlockAgentResponse, Status> {
@@ -38,7 +36,7 @@ pub(super) async fn unlock(call: Call<'_, v1::UnlockAgentRequest>) -> Result<v1:
         return Err(status::of(&problem.so("nothing was changed").next("--reason TEXT")));
     }
     let admits = asked.admit_new_journal;
-    let (name, operator) = (agent.clone(), by.name.to_string());
+    let (name, operator) = (agent.clone(), by.name.clone());
     let unlocked = shared.driver.identify(agent.clone(), move |identity, now| {
         if identity.journal.is_none() && identity.enrolled.is_none() {
             return Judged::quietly(Unlocked::NoSuchAgent);
@@ -46,18 +44,17 @@ pub(super) async fn unlock(call: Call<'_, v1::UnlockAgentRequest>) -> Result<v1:
         if identity.lock.is_none() && !admits {
             return Judged::quietly(Unlocked::NotLocked);
         }
-        let _its_words_count_again = identity.unlock(admits);
+        identity.unlock(operator.clone(), admits, now);
         let admitted = if admits { "; a new journal is let in" } else { "" };
         let detail = format!("{reason}{admitted}");
-        let act = Act { at: now, by: operator.clone(), kind: "agent_unlocked", about: name.to_string(), detail };
-        Judged { answer: Unlocked::Done(Box::new(identity.clone())), acts: vec![act] }
+        let act = Act { at: now, by: operator.to_string(), kind: "agent_unlocked", about: name.to_string(), detail };
+        Judged { answer: Unlocked::Done, acts: vec![act] }
     });
     match unlocked.await.map_err(|error| refused::about_agents(&error))? {
-        Unlocked::Done(identity) => {
+        Unlocked::Done => {
             tracing::warn!(by = %by.name, %agent, admits, "an agent was unlocked");
-            shared.directory.stand(&agent, Standing::from(&*identity));
             shared.driver.agents_changed();
-            Ok(v1::UnlockAgentResponse { agent: agents::find(shared, &agent).await? })
+            Ok(v1::UnlockAgentResponse { agent: agents::find(shared, &by, &agent).await? })
         }
         Unlocked::NotLocked => {
             let problem = Problem::new(Code::NotLocked, format!("{agent} is not locked")).so("nothing was changed");

@@ -27,5 +27,15 @@ pub fn agent(status: AgentStatus, row: Option<&AgentRow>, holds: Vec<String>) ->
         }),
         removed: status.standing.removed,
         moved_at: status.standing.moved_at.map(wall_to_wire),
+        drained: status.drained.map(|drained| v1::Drained {
+            since: Some(wall_to_wire(drained.since)),
+            by: drained.by.to_string(),
+            reason: drained.reason,
+        }),
+        away: status.absence.map(|absence| v1::Away {
+            since: Some(wall_to_wire(absence.since)),
+            back_by: Some(wall_to_wire(absence.back_by)),
+            is_back: false,
+        }),
     }
 }

@@ -14,11 +14,11 @@ use tokio::sync::Semaphore;
 
 use super::look_up::{all, one};
 use super::replay::{COLUMNS, EventRow};
-use super::{acts, convert, failed, joining, look_up, migrate, replay, verify};
+use super::{acts, convert, drains, failed, joining, look_up, migrate, replay, verify};
 use crate::store::rows::{DeploymentFilter, DeploymentRow, EventFilter, RawEvent, StoredEvent, TargetRow};
 use crate::store::{
-    ActRow, AgentRow, CertificateRow, Digest, Error, GlobalOrder, JoinTokenRow, OrphanRow, RefusalRow, Submission,
-    TokenRow,
+    ActRow, AgentRow, CertificateRow, Digest, DrainRow, Error, GlobalOrder, JoinTokenRow, OrphanRow, RefusalRow,
+    Submission, TokenRow,
 };
 use crate::verify::{Finding, Report};
 
@@ -325,6 +325,11 @@ impl Reader {
     /// The certificate of that fingerprint.
     pub fn certificate(&self, fingerprint: &str) -> Result<Option<CertificateRow>, Error> {
         self.with(|connection| joining::certificate(connection, fingerprint))
+    }
+
+    /// Every agent that gets nothing new, by name.
+    pub fn drains(&self) -> Result<Vec<DrainRow>, Error> {
+        self.with(drains::list)
     }
 
     /// The latest refusals, the latest first.

@@ -13,10 +13,10 @@ use holdfast_coordinator_core::input::{Answered, PastDeployment};
 use holdfast_coordinator_core::state::{Deployment, PastAttempt, Run};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
-use super::{acts, convert, failed, joining, look_up, project, replay};
+use super::{acts, convert, drains, failed, joining, look_up, project, replay};
 use crate::store::{
-    Act, AgentRow, Appended, CertificateRow, Digest, Error, JoinTokenRow, OrphanRow, RefusalRow, RunStart, Submission,
-    Taken, TokenRow, Transaction, Write,
+    Act, AgentRow, Appended, CertificateRow, Digest, DrainRow, Error, JoinTokenRow, OrphanRow, RefusalRow, RunStart,
+    Submission, Taken, TokenRow, Transaction, Write,
 };
 
 /// How many refusals are kept.
@@ -226,6 +226,16 @@ impl Transaction for SqliteTransaction<'_> {
             params![agent.as_str(), convert::json(identity)],
         )?;
         Ok(())
+    }
+
+    fn put_drain(&mut self, drain: &DrainRow) -> Result<(), Error> {
+        let DrainRow { agent, by, reason, since } = drain;
+        self.execute("drain an agent", drains::PUT, params![agent.as_str(), by.as_str(), reason, since.0])?;
+        Ok(())
+    }
+
+    fn remove_drain(&mut self, agent: &AgentName) -> Result<bool, Error> {
+        Ok(self.execute("resume an agent", drains::REMOVE, params![agent.as_str()])? == 1)
     }
 
     fn put_token(&mut self, token: &TokenRow) -> Result<(), Error> {

@@ -4,7 +4,8 @@ use holdfast_common::code::ExitCode;
 use holdfast_common::text::one_line;
 use holdfast_proto::v1;
 
-use super::{Context, Outcome};
+use super::super::confirm::{self, Given};
+use super::super::{Context, Outcome};
 use crate::output::Record;
 
 /// What a removal takes.
@@ -12,12 +13,12 @@ use crate::output::Record;
 pub struct Remove {
     /// The agent
     pub name: String,
-    /// Its name once more
+    /// Its name once more, instead of typing it when asked
     #[arg(long, value_name = "NAME")]
-    pub confirm: String,
+    pub confirm: Option<String>,
     /// Why; recorded for ever
     #[arg(long, value_name = "TEXT")]
-    pub reason: String,
+    pub reason: Option<String>,
 }
 
 /// What a revocation takes.
@@ -40,7 +41,12 @@ fn fingerprint(text: &str) -> Result<String, String> {
 }
 
 pub(super) async fn remove(args: Remove, context: &mut Context) -> Outcome {
-    let request = v1::RemoveAgentRequest { agent: args.name, confirm: args.confirm, reason: args.reason };
+    let given =
+        Given { what: "agent", name: args.confirm.as_deref(), reason: args.reason.as_deref(), option: "--reason" };
+    confirm::possible(given, &args.name, context)?;
+    confirm::name(given, &args.name, &consequences(&args.name), context)?;
+    let reason = confirm::reason(args.reason, "--reason", "why? ", context)?;
+    let request = v1::RemoveAgentRequest { agent: args.name.clone(), confirm: args.name, reason };
     let agent = context.client().await?.remove_agent(request).await?;
     let name = one_line(&agent.name);
     let text = format!(
@@ -51,6 +57,15 @@ pub(super) async fn remove(args: Remove, context: &mut Context) -> Outcome {
     let whole = crate::output::answer("Agent", &agent);
     context.printer.record(&Record { whole, name, text })?;
     Ok(ExitCode::Done)
+}
+
+fn consequences(name: &str) -> Vec<String> {
+    let name = one_line(name);
+    vec![
+        format!("no certificate of {name} opens anything any more, and its session ends at once"),
+        "what runs on its host goes on; what it would report is refused and recorded; nothing that it holds is free by this"
+            .to_owned(),
+    ]
 }
 
 pub(super) async fn revoke(args: Revoke, context: &mut Context) -> Outcome {

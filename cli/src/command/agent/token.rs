@@ -8,8 +8,8 @@ use holdfast_common::time::Millis;
 use holdfast_proto::convert::duration_to_wire;
 use holdfast_proto::v1;
 
-use super::token::shows_the_secret;
-use super::{Context, Outcome, items};
+use super::super::token::shows_the_secret;
+use super::super::{Context, Outcome, items};
 use crate::failure::Failure;
 use crate::output::{Listing, Record};
 use crate::settings::Settings;
