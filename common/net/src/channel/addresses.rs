@@ -168,7 +168,7 @@ mod tests {
             let error = read(text).expect_err(text).to_string();
             assert!(error.contains(reason), "{text}: {error}");
         }
-        let many = vec!["a:1"; Addresses::MOST + 1].join(",");
+        let many = ["a:1"; Addresses::MOST + 1].join(",");
         assert!(many.parse::<Addresses>().expect_err("too many").to_string().contains("9 were given"));
     }
 }

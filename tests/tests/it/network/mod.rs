@@ -151,3 +151,17 @@ fn losses(log: &Path) -> usize {
 async fn declared(operator: &Operator) {
     operator.apply_target(&holdfast_tests::files::command_target(BOX, false)).await;
 }
+
+#[test]
+fn hosts_that_a_killed_test_left_are_removed_by_the_next() {
+    if !netns::can_be_had(1) {
+        return;
+    }
+    // No process has a number as large.
+    let left = "holdfast-4194999-hub-left";
+    let made = std::process::Command::new("ip").args(["netns", "add", left]).status();
+    assert!(made.expect("ip can be run").success());
+    let host = Host::new("hub");
+    assert!(!Path::new("/run/netns").join(left).exists(), "it is still there");
+    drop(host);
+}
