@@ -17,6 +17,7 @@
 //! | [`fleet`] | many agents in few processes, with everything real but their hands |
 //! | [`echo`] | a bare server of the same stream: what the wire alone costs |
 //! | [`reunion`] | many agents lose their coordinator and come back |
+//! | [`manager`] | a service manager: notify, watchdog, restarts, another program in the place of the old |
 //! | [`machine`] | what the kernel says of processes and connections |
 //! | [`ledger`] | the command under test, and the oracle that reads what it wrote |
 //! | [`events`] | expected lists of events, compared with a readable difference |
@@ -24,6 +25,7 @@
 //! | [`releases`] | what a release folder underwent, by its own ledger |
 //! | [`files`], [`site`] | target and deployment files; archives |
 //! | [`strace`] | what a process asked of the kernel: that syncs come before answers |
+//! | [`netns`], [`tun`] | hosts and cables of the test's own, and a line that loses packets |
 //! | [`ops`] | health and metrics of a process |
 //! | [`wait`] | conditions with a bound; there are no bare sleeps |
 //! | [`folder`], [`process`] | temporary folders and processes that leave nothing behind |
@@ -42,6 +44,8 @@ pub mod hostile;
 pub mod https;
 pub mod ledger;
 pub mod machine;
+pub mod manager;
+pub mod netns;
 pub mod ops;
 pub mod peer;
 pub mod process;
@@ -50,4 +54,5 @@ pub mod reunion;
 pub mod site;
 pub mod small_disk;
 pub mod strace;
+pub mod tun;
 pub mod wait;

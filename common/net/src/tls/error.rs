@@ -42,8 +42,8 @@ pub enum Error {
         /// What rustls said.
         source: rustls::Error,
     },
-    /// The authorities of the file can't be used to verify clients.
-    #[error("could not verify clients against {}: {source}", file.display())]
+    /// The authorities of the file can't be used to verify certificates.
+    #[error("could not verify certificates against {}: {source}", file.display())]
     Verifier {
         /// The file.
         file: PathBuf,
@@ -67,6 +67,18 @@ pub enum Error {
         key: PathBuf,
         /// What rustls said.
         source: rustls::Error,
+    },
+    /// The certificate's life is over.
+    #[error("the certificate {} has expired by this machine's clock", file.display())]
+    Expired {
+        /// Its file.
+        file: PathBuf,
+    },
+    /// The certificate's life has not begun.
+    #[error("the certificate {} is not valid yet by this machine's clock", file.display())]
+    NotYet {
+        /// Its file.
+        file: PathBuf,
     },
     /// Neither a DNS name nor an IP address.
     #[error("{text:?} is not a server name: expected a DNS name or an IP address")]

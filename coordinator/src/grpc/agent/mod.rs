@@ -7,6 +7,7 @@
 mod fetch;
 mod held;
 mod hello;
+mod identity;
 mod message;
 mod own;
 mod pace;
@@ -15,7 +16,6 @@ mod upload;
 
 use std::sync::Arc;
 
-use holdfast_net::peer::Peer;
 use holdfast_proto::v1;
 use holdfast_proto::v1::agent_service_server::AgentService;
 use tokio::sync::mpsc;
@@ -23,7 +23,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::shared::Shared;
-use crate::auth::{CertifiedAgent, caller};
+use crate::auth::{CertifiedAgent, ShownCertificate, caller};
 use crate::sessions::{Answers, Outgoing};
 
 pub use pace::{Bounds as PaceBounds, Measures};
@@ -55,13 +55,13 @@ impl AgentService for Agents {
         request: Request<Streaming<v1::ConnectRequest>>,
     ) -> Result<Response<Self::ConnectStream>, Status> {
         let CertifiedAgent(name) = caller(&request)?;
-        let fingerprint = request.extensions().get::<Peer>().and_then(|peer| peer.fingerprint.clone());
+        let certificate: ShownCertificate = caller(&request)?;
         let (outgoing, answers) = Outgoing::new();
         let connection = session::Connection {
             shared: self.shared.clone(),
             meter: self.paces.of(&name, pace::Stream::Words),
             agent: name,
-            fingerprint: fingerprint.unwrap_or_default(),
+            certificate,
             incoming: request.into_inner(),
             outgoing,
         };
@@ -75,9 +75,10 @@ impl AgentService for Agents {
         request: Request<Streaming<v1::UploadLogRequest>>,
     ) -> Result<Response<Self::UploadLogStream>, Status> {
         let CertifiedAgent(name) = caller(&request)?;
+        let certificate: ShownCertificate = caller(&request)?;
         let (answers, stream) = mpsc::channel(4);
         let meter = self.paces.of(&name, pace::Stream::Outputs);
-        let upload = upload::Upload::new(self.shared.clone(), name, meter);
+        let upload = upload::Upload::new(self.shared.clone(), name, certificate, meter);
         tokio::spawn(upload.run(request.into_inner(), answers));
         Ok(Response::new(ReceiverStream::new(stream)))
     }
@@ -87,6 +88,7 @@ impl AgentService for Agents {
         request: Request<v1::FetchArchiveRequest>,
     ) -> Result<Response<Self::FetchArchiveStream>, Status> {
         let CertifiedAgent(name) = caller(&request)?;
-        fetch::fetch(&self.shared, &name, request.into_inner()).await.map(Response::new)
+        let certificate: ShownCertificate = caller(&request)?;
+        fetch::fetch(&self.shared, name, certificate, request.into_inner()).await.map(Response::new)
     }
 }

@@ -79,7 +79,8 @@ pub(super) fn cost(request: &ConnectRequest) -> u64 {
             | Message::PermitRequest(_)
             | Message::Report(_)
             | Message::InquiryAnswer(_)
-            | Message::Detach(_),
+            | Message::Detach(_)
+            | Message::WelcomeKept(_),
         )
         | None => 0,
     };

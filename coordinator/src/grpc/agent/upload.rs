@@ -14,6 +14,7 @@ use tonic::{Status, Streaming};
 use super::message::Signs;
 use super::own;
 use super::pace::Meter;
+use crate::auth::{ShownCertificate, guard};
 use crate::driver::Asked;
 use crate::grpc::shared::Shared;
 use crate::grpc::status;
@@ -29,14 +30,15 @@ const LARGEST: u64 = 1 << 60;
 pub(super) struct Upload {
     shared: Shared,
     agent: AgentName,
+    certificate: ShownCertificate,
     own: BTreeSet<(Claim, StepName)>,
     signs: Signs,
     meter: Meter,
 }
 
 impl Upload {
-    pub(super) fn new(shared: Shared, agent: AgentName, meter: Meter) -> Self {
-        Self { shared, agent, own: BTreeSet::new(), signs: Signs::default(), meter }
+    pub(super) fn new(shared: Shared, agent: AgentName, certificate: ShownCertificate, meter: Meter) -> Self {
+        Self { shared, agent, certificate, own: BTreeSet::new(), signs: Signs::default(), meter }
     }
 
     /// Until the agent has no more, or sends what can't be taken.
@@ -46,8 +48,16 @@ impl Upload {
         answers: mpsc::Sender<Result<v1::UploadLogResponse, Status>>,
     ) {
         let stop = self.shared.stop.clone();
+        let (revocations, agent, certificate) =
+            (self.shared.revocations.clone(), self.agent.clone(), self.certificate.clone());
+        let mut barred = std::pin::pin!(revocations.barred(&agent, &certificate));
         loop {
             let request = tokio::select! {
+                biased;
+                () = &mut barred => {
+                    let _nobody_reads = answers.send(Err(guard::revoked(&agent))).await;
+                    return;
+                }
                 () = stop.cancelled() => return,
                 () = answers.closed() => return,
                 request = incoming.message() => request,
