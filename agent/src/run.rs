@@ -20,7 +20,7 @@ use crate::boottime::BootTime;
 use crate::config::Config;
 use crate::driver::{Clock, Driver, Event, Hands};
 use crate::fetch::Fetcher;
-use crate::hands::Workshop;
+use crate::hands::{Surroundings, Workshop};
 use crate::health;
 use crate::journal::{self, Journal};
 use crate::logs::Uploader;
@@ -29,6 +29,7 @@ use crate::places::Places;
 use crate::policy;
 use crate::room::HostRoom;
 use crate::session::{self, FromCoordinator, Hurry, Owner, Pace, Welcome};
+use crate::supervisor::Cgroups;
 
 /// Between two tries to open the journal on a full disk.
 const ROOM_AGAIN: Duration = Duration::from_millis(500);
@@ -48,6 +49,9 @@ pub enum Error {
     /// The host's policy can't be kept.
     #[error("the host's policy can't be kept: {}", .0.join("; "))]
     Policy(Vec<String>),
+    /// The cgroup that the configuration names can't be used.
+    #[error("could not use the cgroup of [supervisor]: {0}")]
+    Cgroup(#[source] std::io::Error),
     /// The thread or runtime can't be made.
     #[error("could not start the agent's threads: {0}")]
     Threads(#[from] std::io::Error),
@@ -74,9 +78,16 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Error> {
         Uploader::start(&config.coordinator.address, &tls, &config.state_dir, stop.clone(), Arc::clone(&metrics))?;
     let places = Places::below(&config.state_dir);
     let fetcher = Fetcher::new(&config, &tls, places.clone());
-    let workshop = Workshop::new(places, events.clone(), logs, fetcher, Arc::clone(&room), policy::Host::of(&config))?;
+    let surroundings = surroundings(&config)?;
+    let host = policy::Host::of(&config);
+    let workshop = Workshop::new(places, events.clone(), logs, fetcher, Arc::clone(&room), host, surroundings)?;
     let driver = Driver::new(journal, workshop, Clocks, config.clone())?.measured(metrics, pulse).on(room);
     keep(&config, &tls, driver, events, inbox, &stop).await
+}
+
+fn surroundings(config: &Config) -> Result<Surroundings, Error> {
+    let cgroups = Cgroups::find(&config.supervisor.cgroup, config.limits).map_err(Error::Cgroup)?;
+    Ok(Surroundings { cgroups, limits: config.limits, machine: String::new() })
 }
 
 /// What the agent trusts and shows.

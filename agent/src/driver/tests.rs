@@ -169,6 +169,9 @@ fn config(folder: &std::path::Path) -> Config {
         resource: Vec::new(),
         fetch: config::Fetch::default(),
         disk: config::Disk::default(),
+        supervisor: config::Supervisor::default(),
+        limits: config::Limits::default(),
+        keep: config::Keep::default(),
         log: config::Log::default(),
         ops: holdfast_net::ops::Settings::default(),
     }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use holdfast_agent::config::{Config, Coordinator, Disk, Fetch, Identity, Log, Policy};
+use holdfast_agent::config::{Config, Coordinator, Disk, Fetch, Identity, Keep, Limits, Log, Policy, Supervisor};
 use holdfast_agent::run as agent;
 use holdfast_net::telemetry::Format;
 use holdfast_net::{ops, telemetry, tls};
@@ -42,6 +42,9 @@ fn config(address: &str, tls: &Path, state: &Path, index: usize) -> Config {
         log: Log::default(),
         fetch: Fetch::default(),
         disk: Disk::default(),
+        supervisor: Supervisor::default(),
+        limits: Limits::default(),
+        keep: Keep::default(),
         ops: ops::Settings::default(),
     }
 }
