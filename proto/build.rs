@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use prost::Message as _;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let files = ["holdfast/v1/work.proto", "holdfast/v1/agent.proto", "holdfast/v1/operator.proto"];
+    let files =
+        ["holdfast/v1/work.proto", "holdfast/v1/agent.proto", "holdfast/v1/operator.proto", "holdfast/v1/enroll.proto"];
     println!("cargo:rerun-if-changed=holdfast");
     let descriptors = protox::compile(files, ["."])?;
     let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?);

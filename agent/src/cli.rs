@@ -1,17 +1,20 @@
 //! The command line of `holdfast-agent`.
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
+use holdfast_common::code::Code;
+use holdfast_common::problem::Problem;
 use holdfast_common::text::{one_line, printable};
 use holdfast_net::{config, telemetry, tls};
-use tokio_util::sync::CancellationToken;
+use tokio::sync::watch;
 
 use crate::config::Config;
-use crate::journal::Journal;
+use crate::enrol::join;
 use crate::policy::{self, Refusals, Refused};
 
 /// The service on a deploy host: carries work out and reports what it observed.
@@ -24,6 +27,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Become an agent of a coordinator, by a join token.
+    Join(Box<join::Args>),
     /// Run the service. Each key of the file is also a HOLDFAST_ variable.
     Run {
         /// TOML file.
@@ -42,7 +47,7 @@ enum Command {
         #[arg(long)]
         config: Option<PathBuf>,
     },
-    /// Show what the journal of a stopped agent holds.
+    /// Show how the running agent stands, or what the journal of a stopped one holds.
     Status {
         /// TOML file.
         #[arg(long)]
@@ -60,7 +65,11 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    match run(cli.command) {
+    let command = match cli.command {
+        Command::Join(args) => return enrol(*args),
+        other => other,
+    };
+    match run(command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let text = holdfast_common::text::printable(&format!("{error:#}"));
@@ -72,11 +81,30 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn run(command: Command) -> anyhow::Result<()> {
     match command {
+        Command::Join(_) => Ok(()),
         Command::Run { config } => serve(read(config)?),
         Command::CheckConfig { config } => check(&read(config)?),
         Command::Refusals { config } => refusals(&read(config)?),
         Command::Status { config } => status(&read(config)?),
     }
+}
+
+fn enrol(args: join::Args) -> ExitCode {
+    tls::install_default();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let joined = match runtime {
+        Ok(runtime) => runtime.block_on(join::join(args)),
+        Err(error) => Err(Box::new(Problem::new(Code::Internal, format!("could not start the runtime: {error}")))),
+    };
+    let (text, code) = match joined {
+        Ok(lines) => (lines.join("\n"), 0),
+        Err(problem) => {
+            let _written = writeln!(std::io::stderr(), "{problem}");
+            return ExitCode::from(problem.code.exit() as u8);
+        }
+    };
+    let _written = writeln!(std::io::stdout(), "{}", holdfast_common::text::printable(&text));
+    ExitCode::from(code)
 }
 
 fn read(file: Option<PathBuf>) -> anyhow::Result<Config> {
@@ -92,12 +120,7 @@ fn check(config: &Config) -> anyhow::Result<()> {
         say(&printable(&format!("warning: {warning}")))?;
     }
     anyhow::ensure!(found.errors.is_empty(), "{}", found.errors.join("\n       "));
-    let identity = &config.identity;
-    tls::ClientTls::from_files(
-        &config.coordinator.ca,
-        Some((&identity.certificate, &identity.key)),
-        config.coordinator.server_name.as_deref(),
-    )?;
+    crate::run::tls(config)?.must_be_good_now()?;
     say("the configuration is valid")
 }
 
@@ -122,38 +145,33 @@ fn serve(config: Config) -> anyhow::Result<()> {
     tls::install_default();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
-        let stop = CancellationToken::new();
-        tokio::spawn(cancel_on_signal(stop.clone()));
-        crate::run::run(config, stop).await.context("could not run the agent")
+        let (asked, requests) = watch::channel(0);
+        tokio::spawn(count_signals(asked));
+        crate::run::run(config, requests).await.context("could not run the agent")
     })
 }
 
-async fn cancel_on_signal(stop: CancellationToken) {
+/// Each SIGTERM and each Ctrl-C is one request to stop.
+async fn count_signals(asked: watch::Sender<u32>) {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = match signal(SignalKind::terminate()) {
         Ok(terminate) => terminate,
         Err(error) => return tracing::error!(%error, "could not listen for SIGTERM"),
     };
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = tokio::signal::ctrl_c() => {}
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = tokio::signal::ctrl_c() => {}
+        }
+        tracing::info!("asked to stop");
+        asked.send_modify(|count| *count = count.saturating_add(1));
     }
-    tracing::info!("stopping; work under way goes on under its shims");
-    stop.cancel();
 }
 
 fn status(config: &Config) -> anyhow::Result<()> {
-    let fresh = holdfast_common::id::IncarnationId(uuid::Uuid::new_v4());
-    let journal = Journal::open(&config.state_dir, fresh)?;
-    say(&format!("incarnation  {}", journal.incarnation()))?;
-    for remembered in journal.attempts()? {
-        let claim = remembered.assignment.claim;
-        say(&format!("attempt      {} of {} fence {}", claim.attempt, remembered.assignment.target, claim.fence))?;
-    }
-    say(&format!("unanswered   {} reports", journal.unanswered()?.len()))
+    crate::status::lines(config)?.iter().try_for_each(|line| say(&holdfast_common::text::one_line(line)))
 }
 
 fn say(line: &str) -> anyhow::Result<()> {
-    use std::io::Write as _;
     writeln!(std::io::stdout(), "{line}").context("could not write")
 }

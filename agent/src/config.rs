@@ -7,11 +7,13 @@ mod steps;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use holdfast_agent_core::leave::{Manner, Mode};
 use holdfast_common::time::Millis;
 use holdfast_net::ops;
 use holdfast_net::telemetry::Format;
 use serde::Deserialize;
 
+use crate::enrol::Folder;
 pub use allow::Policy;
 pub(crate) use allow::fits;
 pub use resource::{CredentialSet, CredentialSets, Resource};
@@ -39,6 +41,9 @@ pub struct Config {
     /// How archives are fetched.
     #[serde(default)]
     pub fetch: Fetch,
+    /// By what this machine is known again.
+    #[serde(default)]
+    pub machine: Machine,
     /// The disk that `state_dir` is on.
     #[serde(default)]
     pub disk: Disk,
@@ -57,6 +62,58 @@ pub struct Config {
     /// Health and metrics.
     #[serde(default)]
     pub ops: ops::Settings,
+    /// How it leaves when it is to stop.
+    #[serde(default)]
+    pub stop: Stop,
+}
+
+/// How the agent leaves when it is to stop: see [`holdfast_agent_core::leave`].
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Stop {
+    /// `detach`: work goes on under its shims. `finish`: it waits for its work first.
+    pub mode: StopMode,
+    /// Of `finish`: longest wait for work. Then it detaches.
+    pub finish_within: Span,
+    /// How long it says that it will be away. Leases outlast that within the coordinator's own bound.
+    pub away: Span,
+}
+
+/// What a stop waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopMode {
+    /// Nothing.
+    Detach,
+    /// What is held.
+    Finish,
+}
+
+impl Default for Stop {
+    fn default() -> Self {
+        let (finish_within, away) = (Span(Millis::from_secs(10 * 60)), Span(Millis::from_secs(60)));
+        Self { mode: StopMode::Detach, finish_within, away }
+    }
+}
+
+impl Stop {
+    /// As the core has it.
+    #[must_use]
+    pub fn manner(self) -> Manner {
+        let mode = match self.mode {
+            StopMode::Detach => Mode::Detach,
+            StopMode::Finish => Mode::Finish,
+        };
+        Manner { mode, finish_within: self.finish_within.0, away: self.away.0 }
+    }
+}
+
+/// By what this machine is known again.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Machine {
+    /// A file whose first line stands for the machine, instead of `/etc/machine-id` and what the firmware says.
+    pub id_file: Option<PathBuf>,
 }
 
 /// The disk that `state_dir` is on.
@@ -80,21 +137,71 @@ impl Default for Disk {
 pub struct Coordinator {
     /// `https://host:port` or `host:port`.
     pub address: String,
-    /// PEM file with the authority that signed the coordinator's certificate.
-    pub ca: PathBuf,
+    /// PEM file with the authority that signed the coordinator's certificate. Missing: those in the identity's folder.
+    #[serde(default)]
+    pub ca: Option<PathBuf>,
     /// The name in the coordinator's certificate, where it is not the address's host.
     #[serde(default)]
     pub server_name: Option<String>,
 }
 
 /// Who this agent is: the name is the certificate's.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Identity {
+    /// PEM file, of a certificate from elsewhere.
+    pub certificate: Option<PathBuf>,
     /// PEM file.
+    pub key: Option<PathBuf>,
+    /// The folder that `holdfast-agent join` wrote, in their place.
+    pub dir: Option<PathBuf>,
+}
+
+/// Where the agent's certificates are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificates {
+    /// Whom the coordinator is trusted by.
+    pub ca: PathBuf,
+    /// The agent's own.
     pub certificate: PathBuf,
-    /// PEM file.
+    /// Its key.
     pub key: PathBuf,
+    /// Where that is renewed.
+    pub folder: Option<Folder>,
+}
+
+/// Identity and authorities don't go together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotTogether {
+    /// Neither, or both.
+    #[error("identity: expected either `dir`, which holdfast-agent join writes, or both `certificate` and `key`")]
+    Identity,
+    /// Nobody says whom to trust.
+    #[error("coordinator.ca is missing: only an identity's folder says whom to trust")]
+    Ca,
+}
+
+impl Config {
+    /// Where the certificates are.
+    pub fn certificates(&self) -> Result<Certificates, NotTogether> {
+        let ca = self.coordinator.ca.clone();
+        match (&self.identity.dir, &self.identity.certificate, &self.identity.key) {
+            (Some(dir), None, None) => {
+                let folder = Folder::at(dir);
+                Ok(Certificates {
+                    ca: ca.unwrap_or_else(|| folder.authorities()),
+                    certificate: folder.certificate(),
+                    key: folder.key(),
+                    folder: Some(folder),
+                })
+            }
+            (None, Some(certificate), Some(key)) => {
+                let ca = ca.ok_or(NotTogether::Ca)?;
+                Ok(Certificates { ca, certificate: certificate.clone(), key: key.clone(), folder: None })
+            }
+            (Some(_), _, _) | (None, _, _) => Err(NotTogether::Identity),
+        }
+    }
 }
 
 /// How archives are fetched, from https URLs and from the coordinator.

@@ -6,6 +6,7 @@
 //! | module | holds |
 //! | --- | --- |
 //! | [`cli`], [`run`], [`config`] | the service and its command line |
+//! | [`enrol`] | how a host becomes an agent, and stays one |
 //! | [`session`] | the connection to the coordinator |
 //! | [`driver`] | the one thread that decides, and the order of durable, said and done |
 //! | [`journal`] | what the agent knows, durably |
@@ -16,7 +17,8 @@
 //! | [`checks`] | health checks: looks over HTTP and TCP, and by commands |
 //! | [`archive`] | release archives, read with distrust |
 //! | [`logs`] | sends what steps print |
-//! | [`health`], [`metrics`] | what it tells of itself |
+//! | [`health`], [`metrics`], [`standing`] | what it tells of itself |
+//! | [`machine`] | by what its machine is known again |
 //! | [`places`] | where everything lies below the state folder |
 //! | [`internal`] | the hidden subcommands |
 //! | [`boottime`] | the clock that leases are counted on |
@@ -33,12 +35,14 @@ pub mod cli;
 pub mod config;
 pub mod crash;
 pub mod driver;
+pub mod enrol;
 pub mod fetch;
 pub mod hands;
 pub mod health;
 pub mod internal;
 pub mod journal;
 pub mod logs;
+pub mod machine;
 pub mod metrics;
 pub mod places;
 pub mod policy;
@@ -46,6 +50,8 @@ pub mod room;
 pub mod run;
 pub mod secrets;
 pub mod session;
+pub mod standing;
+pub mod status;
 pub mod supervisor;
 
 mod durable;

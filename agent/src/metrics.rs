@@ -3,6 +3,7 @@
 //! What counts is counted after its commit. Contact is a figure here and never a part of readiness.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use holdfast_agent_core::Work;
@@ -82,6 +83,8 @@ pub struct Metrics {
     base: Instant,
     /// Milliseconds from `base` to the last word of the coordinator, plus one; 0 before the first.
     heard: AtomicU64,
+    /// Why the coordinator refuses this agent for good.
+    refused: Mutex<Option<String>>,
     connected: Gauge,
     since_contact: Gauge<f64, AtomicU64>,
     sessions: AtomicU64,
@@ -110,6 +113,7 @@ impl Metrics {
             registry: table::registry(),
             base: Instant::now(),
             heard: AtomicU64::new(0),
+            refused: Mutex::default(),
             connected: Gauge::default(),
             since_contact: Gauge::default(),
             sessions: AtomicU64::new(0),
@@ -185,7 +189,18 @@ impl Metrics {
         }
     }
 
+    /// Why the coordinator refuses this agent, until a person does something about it.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The coordinator refuses this agent, or does not any more.
+    pub(crate) fn is_refused(&self, why: Option<String>) {
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    }
+
     pub(crate) fn session_began(&self) {
+        self.is_refused(None);
         if self.sessions.fetch_add(1, Ordering::Relaxed) > 0 {
             self.reconnects.inc();
         }

@@ -136,6 +136,22 @@ impl Client {
         answer.map_err(|status| refusal::of(&status, &call))?.target.ok_or(Failure::incomplete("target"))
     }
 
+    /// Lets an agent have nothing new. The same again is the same.
+    pub async fn drain_agent(&self, request: v1::DrainAgentRequest) -> Result<v1::Agent, Failure> {
+        let mut api = self.api.clone();
+        let call = Call::Changes { look: "holdfast agents".to_owned() };
+        let answer = once(DEADLINE, async move { api.drain_agent(timely(request, DEADLINE)).await }).await;
+        answer.map_err(|status| refusal::of(&status, &call))?.agent.ok_or(Failure::incomplete("agent"))
+    }
+
+    /// Lets an agent have new work again.
+    pub async fn resume_agent(&self, request: v1::ResumeAgentRequest) -> Result<v1::Agent, Failure> {
+        let mut api = self.api.clone();
+        let call = Call::Changes { look: "holdfast agents".to_owned() };
+        let answer = once(DEADLINE, async move { api.resume_agent(timely(request, DEADLINE)).await }).await;
+        answer.map_err(|status| refusal::of(&status, &call))?.agent.ok_or(Failure::incomplete("agent"))
+    }
+
     /// What a file would do.
     pub async fn plan(&self, request: v1::PlanRequest) -> Result<v1::Plan, Failure> {
         let mut api = self.api.clone();
@@ -431,6 +447,66 @@ impl Client {
         answer.map_err(|status| refusal::of(&status, &look_at_tokens()))?.token.ok_or(Failure::incomplete("token"))
     }
 
+    /// Makes a join token.
+    pub async fn create_join_token(
+        &self,
+        request: v1::CreateJoinTokenRequest,
+    ) -> Result<v1::CreateJoinTokenResponse, Failure> {
+        let mut api = self.api.clone();
+        let answer = once(DEADLINE, async move { api.create_join_token(timely(request, DEADLINE)).await }).await;
+        answer.map_err(|status| refusal::of(&status, &look_at_join_tokens()))
+    }
+
+    /// All join tokens.
+    pub async fn join_tokens(&self) -> Result<v1::ListJoinTokensResponse, Failure> {
+        let mut whole = v1::ListJoinTokensResponse::default();
+        for _ in 0..MAX_PAGES {
+            let mut api = self.api.clone();
+            let request = v1::ListJoinTokensRequest { page_size: PAGE, page_token: whole.next_page_token };
+            let page = read(async move { api.list_join_tokens(timely(request, DEADLINE)).await }).await?;
+            whole.tokens.extend(page.tokens);
+            whole.next_page_token = page.next_page_token;
+            if whole.next_page_token.is_empty() {
+                break;
+            }
+        }
+        Ok(whole)
+    }
+
+    /// Takes a join token back.
+    pub async fn revoke_join_token(&self, id: &str) -> Result<v1::JoinToken, Failure> {
+        let mut api = self.api.clone();
+        let request = timely(v1::RevokeJoinTokenRequest { id: id.to_owned() }, DEADLINE);
+        let answer = once(DEADLINE, async move { api.revoke_join_token(request).await }).await;
+        let answer = answer.map_err(|status| refusal::of(&status, &look_at_join_tokens()))?;
+        answer.token.ok_or(Failure::incomplete("token"))
+    }
+
+    /// Removes an agent.
+    pub async fn remove_agent(&self, request: v1::RemoveAgentRequest) -> Result<v1::Agent, Failure> {
+        let mut api = self.api.clone();
+        let answer = once(DEADLINE, async move { api.remove_agent(timely(request, DEADLINE)).await }).await;
+        answer.map_err(|status| refusal::of(&status, &look_at_agents()))?.agent.ok_or(Failure::incomplete("agent"))
+    }
+
+    /// Revokes a certificate.
+    pub async fn revoke_certificate(
+        &self,
+        request: v1::RevokeCertificateRequest,
+    ) -> Result<v1::RevokeCertificateResponse, Failure> {
+        let mut api = self.api.clone();
+        let answer = once(DEADLINE, async move { api.revoke_certificate(timely(request, DEADLINE)).await }).await;
+        answer.map_err(|status| refusal::of(&status, &look_at_agents()))
+    }
+
+    /// Says which copy is the agent.
+    pub async fn unlock_agent(&self, request: v1::UnlockAgentRequest) -> Result<v1::Agent, Failure> {
+        let mut api = self.api.clone();
+        let request = timely(request, DEADLINE);
+        let answer = once(DEADLINE, async move { api.unlock_agent(request).await }).await;
+        answer.map_err(|status| refusal::of(&status, &look_at_agents()))?.agent.ok_or(Failure::incomplete("agent"))
+    }
+
     /// All agents.
     pub async fn agents(&self) -> Result<v1::ListAgentsResponse, Failure> {
         let mut whole = v1::ListAgentsResponse::default();
@@ -472,6 +548,14 @@ fn look_at_evidence(deployment: &str) -> Call {
 
 fn unsound(error: &dyn std::error::Error) -> Failure {
     Problem::new(Code::Config, error.to_string()).so("nothing was sent").into()
+}
+
+fn look_at_join_tokens() -> Call {
+    Call::Changes { look: "holdfast agent token list".to_owned() }
+}
+
+fn look_at_agents() -> Call {
+    Call::Changes { look: "holdfast agents".to_owned() }
 }
 
 fn look_at_tokens() -> Call {

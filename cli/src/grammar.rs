@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::command::{
-    agents, audit, cancel, check, completion, contexts, deploy, events, evidence, explain, list, login, logs, man,
-    plan, reconcile, rollback, show, target, targets, token, version, wait, watch, whoami,
+    agent, agents, audit, cancel, check, completion, contexts, deploy, events, evidence, explain, list, login, logs,
+    man, plan, reconcile, rollback, show, target, targets, token, version, wait, watch, whoami,
 };
 use crate::dev;
 use crate::output::Options;
@@ -83,6 +83,12 @@ pub enum Command {
     },
     /// List agents
     Agents(agents::Args),
+    /// Show, drain, resume, unlock or remove an agent, and let hosts join as agents
+    Agent {
+        /// What to do with it.
+        #[command(subcommand)]
+        command: agent::Command,
+    },
     /// Show what people did, export the record, check an exported file
     Audit {
         /// What to do with it.
@@ -171,6 +177,16 @@ mod tests {
             "target hold shop@prod --reason freeze --until 2026-11-29T18:00:00+01:00",
             "target unhold shop@prod",
             "agents --ascii",
+            "agent token create",
+            "agent token create --label role=shop --label env=prod --ttl 1h --name web-01",
+            "agent token list --json",
+            "agent token revoke 0a1b",
+            "agent remove web-01 --confirm web-01 --reason gone",
+            "agent revoke --fingerprint 0000000000000000000000000000000000000000000000000000000000000000 --reason lost",
+            "agent show web-07 --json",
+            "agent unlock web-07 --reason found --admit-new-journal --confirm web-07",
+            "agent drain web-01 --reason disk",
+            "agent resume web-01 --json",
             "audit list",
             "audit list --target shop@prod --limit 20 --json",
             "audit export",
@@ -223,6 +239,8 @@ mod tests {
             "target hold shop@prod --reason freeze --until tomorrow",
             "target hold shop@prod --reason freeze --until 30",
             "target unhold shop@prod --reason over",
+            "agent drain",
+            "agent resume web-01 --reason over",
             "plan a.toml --detach",
             "rollback",
             "rollback shop@prod --reason broken",
@@ -231,6 +249,12 @@ mod tests {
             "token create --name bot",
             "token create --name bot --role root",
             "completion powershell",
+            "agent remove",
+            "agent revoke --fingerprint 00 --reason lost",
+            "agent token create --label role",
+            "agent",
+            "agent unlock",
+            "agent unlock web-07 --force",
             "audit",
             "audit verify",
             "audit delete shop@prod",

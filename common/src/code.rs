@@ -132,6 +132,28 @@ codes! {
     /// A token would be given more than its maker holds.
     GrantTooWide = 4007, NotAllowed, "nobody can give more than they hold";
 
+    /// Certificates of agents come from elsewhere.
+    EnrolmentClosed = 4010, Precondition, "this coordinator signs no certificates";
+    /// No such join token.
+    JoinTokenUnknown = 4011, NotAllowed, "the join token is not known";
+    /// Its time is over.
+    JoinTokenExpired = 4012, NotAllowed, "the join token has expired";
+    /// Another host has joined with it.
+    JoinTokenUsed = 4013, NotAllowed, "the join token was used";
+    /// An agent of that name is enrolled.
+    AgentNameTaken = 4014, Precondition, "an agent of this name is enrolled";
+    /// Too many wrong join tokens came from there.
+    JoinGuessing = 4015, NotAllowed, "too many wrong join tokens";
+    /// The request for a certificate can't be used.
+    BadCertificateRequest = 4016, Usage, "the request for a certificate is not valid";
+    /// The certificate was revoked, or its agent removed.
+    CertificateRevoked = 4017, NotAllowed, "the certificate was revoked";
+    /// Another copy of the agent is, or was, in contact.
+    IdentityCopied = 4018, Precondition, "this is a copy of an agent";
+    /// Whoever answers does not show the pinned authority.
+    CaPinMismatch = 4019, NotAllowed, "the coordinator does not show the pinned authority";
+    /// Nobody locked it.
+    NotLocked = 4020, Precondition, "the agent is not locked";
     /// The host where it was to run does not allow it.
     HostPolicy = 4030, NotAllowed, "the host does not allow it";
 

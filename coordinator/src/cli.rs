@@ -15,6 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::{Grant, Scope, Standing};
+use crate::ca;
 use crate::config::{self, Config};
 use crate::grpc::view::instant;
 use crate::serve::{self, wall};
@@ -38,6 +39,9 @@ enum Command {
     /// Operators' tokens. Works beside a running coordinator.
     #[command(subcommand)]
     Token(TokenCommand),
+    /// The coordinator's own authority: signs the certificates of hosts that join. Works beside a running coordinator.
+    #[command(subcommand)]
+    Ca(CaCommand),
     /// Compute every hash, state and row of the store again, from the first event, and name each difference. Changes nothing;
     /// works beside a running coordinator. Exits with 0 if there is none, else with 1.
     Verify(Verify),
@@ -95,6 +99,27 @@ enum TokenCommand {
     },
 }
 
+#[derive(Debug, Subcommand)]
+enum CaCommand {
+    /// Make the authority: `ca.cert` and `ca.key` of the configuration, else in `ca/` of `data_dir`. Nothing is replaced.
+    Create(Configured),
+    /// Show which authorities are trusted, with the pins that hosts join by.
+    Show(Configured),
+    /// Make a new authority, which signs from now on. The old ones stay trusted until they end.
+    Rotate(Configured),
+    /// Sign a certificate for the coordinator itself, in `tls.cert` and `tls.key`. A running coordinator takes it up.
+    Server {
+        #[command(flatten)]
+        configured: Configured,
+        /// A name or address that agents and operators dial; may be repeated.
+        #[arg(long = "host", value_name = "NAME", required = true)]
+        hosts: Vec<String>,
+        /// How long it is good.
+        #[arg(long, value_name = "DURATION", default_value = "365d")]
+        ttl: Millis,
+    },
+}
+
 /// Runs a whole command line, the program's name first. Answers on stdout, speaks on stderr.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let line = match Line::try_parse_from(args) {
@@ -124,6 +149,7 @@ fn run(command: Command) -> Result<(), Box<Problem>> {
         Command::Serve(configured) => serve_until_signal(load(&configured)?),
         Command::CheckConfig(configured) => check(&load(&configured)?),
         Command::Token(command) => token(command),
+        Command::Ca(command) => authority(command),
         Command::Verify(asked) => verify(&asked),
         Command::Version => say(&format!("holdfast-coordinator {}", env!("CARGO_PKG_VERSION"))),
     }
@@ -164,7 +190,9 @@ fn stop_on_signal(shutdown: CancellationToken) -> io::Result<()> {
 }
 
 fn check(config: &Config) -> Result<(), Box<Problem>> {
-    tls::ServerTls::from_files(&config.tls.cert, &config.tls.key, &config.tls.client_ca)
+    let authorities = config.client_authorities().map_err(|error| fault(Code::Config, error.to_string()))?;
+    tls::ServerTls::trusting(&config.tls.cert, &config.tls.key, &authorities)
+        .and_then(|tls| tls.must_be_good_now())
         .map_err(|error| fault(Code::Config, error.to_string()))?;
     say(&format!("the configuration can be used: it would listen on {}", config.listen.address))
 }
@@ -202,6 +230,78 @@ fn token(command: TokenCommand) -> Result<(), Box<Problem>> {
             say(&format!("the token of {name} is revoked"))
         }
     }
+}
+
+fn authority(command: CaCommand) -> Result<(), Box<Problem>> {
+    let now = wall();
+    let failed = |error: ca::Error| fault(Code::Config, chain(&error));
+    match command {
+        CaCommand::Create(configured) => {
+            let config = load(&configured)?;
+            let files = config.authority();
+            let made = files.create(now).map_err(|error| match error {
+                ca::Error::Exists { .. } => {
+                    let problem = Problem::new(Code::Config, error.to_string()).so("nothing was changed");
+                    Box::new(problem.next("holdfast-coordinator ca show").next("holdfast-coordinator ca rotate"))
+                }
+                other => failed(other),
+            })?;
+            say(&format!("made {} and {}", files.certificates.display(), files.key.display()))?;
+            say(&format!("pin   {}", pin(made.certificate())))?;
+            let server =
+                format!("next: holdfast-coordinator ca server --host NAME signs {}", config.tls.cert.display());
+            say(&server)
+        }
+        CaCommand::Show(configured) => show_authority(&load(&configured)?.authority()),
+        CaCommand::Rotate(configured) => {
+            let files = load(&configured)?.authority();
+            let made = files.rotate(now).map_err(failed)?;
+            say(&format!("the new authority signs from now on: {}", pin(made.certificate())))?;
+            say(&format!("{} are trusted; agents learn of it when they renew", counted(made.trusted().len())))?;
+            say(
+                "leave the coordinator's own certificate as it is until they have; then: holdfast-coordinator ca server",
+            )
+        }
+        CaCommand::Server { configured, hosts, ttl } => {
+            let config = load(&configured)?;
+            let authority = read_authority(&config.authority())?;
+            let (signed, key) = authority.server(&hosts, ttl, now).map_err(failed)?;
+            let older = authority.trusted().iter().map(ca::pem_of);
+            let chain: String = std::iter::once(ca::pem_of(&signed.certificate)).chain(older).collect();
+            ca::write_private(&config.tls.key, &key.serialize_pem()).map_err(failed)?;
+            ca::write_private(&config.tls.cert, &chain).map_err(failed)?;
+            let (files, until) = (config.tls.cert.display(), instant(signed.expires_at));
+            say(&format!("wrote {files} and its key, for {}, until {until}", hosts.join(", ")))
+        }
+    }
+}
+
+fn show_authority(files: &ca::Files) -> Result<(), Box<Problem>> {
+    let authority = read_authority(files)?;
+    say(&format!("key   {}", files.key.display()))?;
+    for certificate in authority.trusted() {
+        let signs = if certificate == authority.certificate() { "signs" } else { "is trusted" };
+        let until = ca::end(certificate).map(instant).unwrap_or_default();
+        say(&format!("pin   {}   {signs}, until {until}", pin(certificate)))?;
+    }
+    Ok(())
+}
+
+fn read_authority(files: &ca::Files) -> Result<ca::Authority, Box<Problem>> {
+    let read = files.read().map_err(|error| fault(Code::Config, chain(&error)))?;
+    read.ok_or_else(|| {
+        let title = format!("this coordinator has no authority of its own: {} is missing", files.key.display());
+        Box::new(Problem::new(Code::EnrolmentClosed, title).next("holdfast-coordinator ca create"))
+    })
+}
+
+/// As hosts take it.
+fn pin(certificate: &rustls_pki_types::CertificateDer<'_>) -> String {
+    format!("sha256:{}", ca::fingerprint(certificate))
+}
+
+fn counted(authorities: usize) -> String {
+    if authorities == 1 { "one authority".to_owned() } else { format!("{authorities} authorities") }
 }
 
 fn told(error: &tokens::Error) -> Box<Problem> {

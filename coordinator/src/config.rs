@@ -22,6 +22,7 @@ use holdfast_net::ops;
 use holdfast_net::telemetry::Format;
 use serde::Deserialize;
 
+use crate::ca::Files;
 use crate::sessions::Bounds;
 
 /// All of it. A relative path is relative to the working directory.
@@ -35,6 +36,12 @@ pub struct Config {
     pub listen: Listen,
     /// Certificates and keys.
     pub tls: Tls,
+    /// The authority that signs the certificates of hosts that join.
+    #[serde(default)]
+    pub ca: Ca,
+    /// How hosts become agents.
+    #[serde(default)]
+    pub enrol: Enrol,
     /// Leases.
     #[serde(default)]
     pub lease: Lease,
@@ -88,8 +95,33 @@ pub struct Tls {
     pub cert: PathBuf,
     /// Its key.
     pub key: PathBuf,
-    /// The authority that signs agents' certificates.
-    pub client_ca: PathBuf,
+    /// The authority that signs agents' certificates, where that is not the coordinator's own, or not it alone.
+    #[serde(default)]
+    pub client_ca: Option<PathBuf>,
+}
+
+/// The coordinator's own authority.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Ca {
+    /// Its certificates; `ca/ca.pem` in `data_dir` if nothing else is said.
+    pub cert: Option<PathBuf>,
+    /// Its key; `ca/ca.key` in `data_dir` if nothing else is said. Without this file nothing is signed.
+    pub key: Option<PathBuf>,
+}
+
+/// How hosts become agents.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Enrol {
+    /// How long an agent's certificate is good. Agents renew it when two thirds are over.
+    pub certificate_life: Span,
+}
+
+impl Default for Enrol {
+    fn default() -> Self {
+        Self { certificate_life: Span(Millis::from_secs(30 * 24 * 3600)) }
+    }
 }
 
 /// Leases.
@@ -98,11 +130,13 @@ pub struct Tls {
 pub struct Lease {
     /// How long after its TTL a lease lapses.
     pub margin: Span,
+    /// What a lease is given at most, once, for an absence of its agent that the agent announced. Zero gives nothing.
+    pub detach: Span,
 }
 
 impl Default for Lease {
     fn default() -> Self {
-        Self { margin: Span(Millis::from_secs(2)) }
+        Self { margin: Span(Millis::from_secs(2)), detach: Span(Millis::from_secs(120)) }
     }
 }
 
@@ -276,14 +310,40 @@ impl Config {
         store_in(&self.data_dir)
     }
 
+    /// Where the coordinator's own authority is, or would be.
+    #[must_use]
+    pub fn authority(&self) -> Files {
+        let inside = |name: &str| self.data_dir.join("ca").join(name);
+        Files {
+            certificates: self.ca.cert.clone().unwrap_or_else(|| inside("ca.pem")),
+            key: self.ca.key.clone().unwrap_or_else(|| inside("ca.key")),
+        }
+    }
+
+    /// The files of every authority whose agents are let in.
+    pub fn client_authorities(&self) -> Result<Vec<PathBuf>, Error> {
+        let own = self.authority().certificates;
+        if self.tls.client_ca.is_none() && !own.exists() {
+            let why = "is missing, and there is no authority of the coordinator's own: holdfast-coordinator ca create";
+            return Err(Error::Value { key: "tls.client_ca", why });
+        }
+        Ok(self.tls.client_ca.iter().cloned().chain([own]).collect())
+    }
+
     fn check(&self) -> Result<(), Error> {
         const LONGEST_HEARTBEAT: Millis = Millis::from_secs(3600);
         let interval = self.heartbeat.interval.0;
         if interval.0 == 0 || interval > LONGEST_HEARTBEAT {
             return Err(Error::Value { key: "heartbeat.interval", why: "must be above zero and at most an hour" });
         }
+        if self.enrol.certificate_life.0 < Millis::from_secs(1) {
+            return Err(Error::Value { key: "enrol.certificate_life", why: "must be at least a second" });
+        }
         if self.lease.margin.0 > LONGEST_HEARTBEAT {
             return Err(Error::Value { key: "lease.margin", why: "must be at most an hour" });
+        }
+        if self.lease.detach.0 > LONGEST_HEARTBEAT {
+            return Err(Error::Value { key: "lease.detach", why: "must be at most an hour" });
         }
         if self.ops.live_within.0.0 == 0 || self.ops.ready_within.0.0 == 0 {
             return Err(Error::Value { key: "ops.live_within, ops.ready_within", why: "must be above zero" });
@@ -343,6 +403,7 @@ mod tests {
             ("[heartbeat]\ninterval = \"often\"", "heartbeat.interval"),
             ("[heartbeat]\nintervall = \"5s\"", "did you mean"),
             ("[lease]\nmargin = \"2h\"", "lease.margin"),
+            ("[lease]\ndetach = \"2h\"", "lease.detach"),
             ("[output]\nmax_bytes = 0", "output.max_bytes"),
             ("[output]\nkeep_bytes_total = 1000", "output.keep_bytes_total"),
             ("[output]\nkeep_age = \"long\"", "output.keep_age"),

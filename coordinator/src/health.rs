@@ -14,6 +14,7 @@ use std::io;
 use std::time::Duration;
 
 use holdfast_net::ops::{self, Health, Pulse, State};
+use holdfast_net::tls::ServerTls;
 use tokio::sync::watch;
 
 use crate::config::Config;
@@ -43,6 +44,15 @@ impl Stage {
         });
         stage
     }
+}
+
+/// What is worth knowing of the certificates: whether the newest files count.
+pub fn certificates(health: &Health, tls: &ServerTls) {
+    let tls = tls.clone();
+    health.note("certificates", move || match tls.trouble() {
+        None => "the files count as they are".to_owned(),
+        Some(why) => format!("the newest files can't be used, the ones before still count: {why}"),
+    });
 }
 
 /// The parts that stand once the store is open and the driver runs.

@@ -19,6 +19,7 @@
 //! | [`store`] | what is kept |
 //! | [`logs`] | what steps wrote |
 //! | [`tokens`] | operators' tokens |
+//! | [`joining`], [`ca`] | hosts that join, and what their certificates are signed with |
 //! | [`audit`] | the record as a file, and its check |
 //! | [`verify`] | whether what is kept follows from the events |
 
@@ -28,12 +29,14 @@ pub mod archives;
 pub mod audit;
 pub mod auth;
 pub mod bugs;
+pub mod ca;
 pub mod cli;
 pub mod config;
 pub mod crash;
 pub mod driver;
 pub mod grpc;
 pub mod health;
+pub mod joining;
 pub mod logs;
 pub mod metrics;
 pub mod room;

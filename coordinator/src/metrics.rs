@@ -63,6 +63,7 @@ const DECIDED: &str = "holdfast_decisions_total";
 const EVENTS: &str = "holdfast_events_total";
 const AGENTS: &str = "holdfast_agents";
 const SUSPECTED: &str = "holdfast_mass_loss_suspected";
+const LOCKED: &str = "holdfast_agents_locked";
 const COMMIT: &str = "holdfast_store_commit_seconds";
 const BATCH: &str = "holdfast_driver_batch_messages";
 const WAITING: &str = "holdfast_driver_waiting_messages";
@@ -122,6 +123,7 @@ const OWN: &[Row] = &[
         In::Number,
         "1 while so many agents fell silent at once that nothing new is handed out",
     ),
+    Row::new(LOCKED, Kind::Gauge, In::Number, "Agents of which a copy was seen, and nobody has unlocked them since"),
     Row::new(COMMIT, Kind::Histogram, In::Seconds, "How long a commit of the store took, with its sync"),
     Row::new(BATCH, Kind::Histogram, In::Number, "Messages that one turn of the driver took together"),
     Row::new(WAITING, Kind::Gauge, In::Number, "Messages that wait for the driver"),
@@ -166,6 +168,7 @@ pub struct Metrics {
     events: Family<By, Counter>,
     agents: Family<By, Gauge>,
     suspected: Gauge,
+    locked: Gauge,
     commit: Histogram,
     batch: Histogram,
     waiting: Gauge,
@@ -222,6 +225,7 @@ impl Metrics {
             decided: Family::default(),
             events: Family::default(),
             agents: Family::default(),
+            locked: Gauge::default(),
             commit: latencies(),
             batch: Histogram::new([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]),
             suspected: Gauge::default(),
@@ -289,6 +293,7 @@ impl Metrics {
         table::register(registry, OWN, EVENTS, self.events.clone());
         table::register(registry, OWN, AGENTS, self.agents.clone());
         table::register(registry, OWN, SUSPECTED, self.suspected.clone());
+        table::register(registry, OWN, LOCKED, self.locked.clone());
         table::register(registry, OWN, COMMIT, self.commit.clone());
         table::register(registry, OWN, BATCH, self.batch.clone());
         table::register(registry, OWN, WAITING, self.waiting.clone());
@@ -330,6 +335,7 @@ impl Metrics {
         }
         let agents = sources.directory.list();
         let connected = agents.iter().filter(|agent| agent.connected).count();
+        self.locked.set(number(agents.iter().filter(|agent| agent.standing.lock.is_some()).count()));
         for (contact, count) in CONTACTS.iter().zip([connected, agents.len() - connected]) {
             self.agents.get_or_create(&[("contact", contact)]).set(number(count));
         }

@@ -12,6 +12,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -24,11 +25,12 @@ use holdfast_common::spec::TargetSpec;
 use holdfast_common::time::Wall;
 use holdfast_coordinator_core::input::Candidate;
 use holdfast_coordinator_core::{Effect, TargetState};
-use holdfast_net::ops::{self, Health, Pages, Pulse};
+use holdfast_net::ops::{self, Health, Manager, Pages, Pulse};
 use holdfast_net::room::{self, Descriptors};
 use holdfast_net::serve::{self as wire, Routes};
 use holdfast_net::tls::ServerTls;
 use holdfast_proto::v1::agent_service_server::AgentServiceServer;
+use holdfast_proto::v1::enroll_service_server::EnrollServiceServer;
 use holdfast_proto::v1::operator_service_server::OperatorServiceServer;
 use holdfast_proto::{FILE_DESCRIPTOR_SET, MAX_MESSAGE_BYTES};
 use rand::SeedableRng;
@@ -41,16 +43,16 @@ use tonic_health::server::{HealthReporter, HealthService};
 use uuid::Uuid;
 
 use crate::archives::{self, Archives};
-use crate::auth::{Guard, Refusals};
+use crate::auth::{Books, Guard, Guesses, Refusals, Revocations};
 use crate::config::Config;
 use crate::driver::thread::{self, SystemClock};
 use crate::driver::{self, Clock, Driver, Moment, Settings};
-use crate::grpc::{Agents, Limits, Measured, Operators, Shared};
+use crate::grpc::{Agents, Enrolling, Limits, Measured, Operators, Shared, Signer};
 use crate::health::{self, Stage};
 use crate::logs::{self, Logs};
 use crate::metrics::Metrics;
 use crate::room::{Disk, Space};
-use crate::sessions::{Directory, Profile, mass_loss};
+use crate::sessions::{Directory, Drained, Profile, Standing, mass_loss};
 use crate::store::sqlite::SqliteStore;
 use crate::store::{self, Identity, Reader, Store};
 use crate::tokens::StoredTokens;
@@ -75,17 +77,22 @@ pub const DEFAULT_OPS_PORT: u16 = 7444;
 const FOLLOW_EVERY: Duration = Duration::from_millis(500);
 const READY_WITHIN: Duration = Duration::from_secs(3);
 
-const SERVICES: [&str; 3] = ["", "holdfast.v1.AgentService", "holdfast.v1.OperatorService"];
+const SERVICES: [&str; 4] =
+    ["", "holdfast.v1.AgentService", "holdfast.v1.OperatorService", "holdfast.v1.EnrollService"];
+
+/// Largest message of a host that asks for a certificate.
+const MAX_ENROLLING_BYTES: usize = 64 * 1024;
 
 /// Serves until `shutdown`. An error is why it could not start, or how it failed.
 pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Result<()> {
-    let tls = ServerTls::from_files(&config.tls.cert, &config.tls.key, &config.tls.client_ca)?;
+    let tls = ServerTls::trusting(&config.tls.cert, &config.tls.key, &config.client_authorities()?)?;
     make_folder(&config.data_dir)
         .with_context(|| format!("could not make the data folder {}", config.data_dir.display()))?;
     let listener = wire::listen(config.listen.address)
         .with_context(|| format!("could not listen on {}", config.listen.address))?;
     let address = listener.local_addr().context("could not read the address that was taken")?;
 
+    let manager = Manager::of_environment();
     let health = Health::new();
     let stage = Stage::register(&health);
     let metrics = Arc::new(Metrics::new().of_process());
@@ -96,7 +103,11 @@ pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Resul
     room::register(&health, disk.watch(), descriptors.clone());
     let pulse = Pulse::new();
     let verdict = Verdict::default();
-    let started = start(&config, &shutdown, disk, descriptors, &pulse, &metrics, &verdict).await;
+    health::certificates(&health, &tls);
+    tokio::spawn(tls.clone().follow(shutdown.clone()));
+    let around =
+        Around { disk, descriptors, pulse: &pulse, metrics: &metrics, verdict: &verdict, tls: &tls, manager: &manager };
+    let started = start(&config, &shutdown, around).await;
     let Some((shared, driver_thread)) = started.context("could not start on the store")? else { return Ok(()) };
     let (logs, reader, age) = (shared.logs.clone(), shared.reader.clone(), config.output.keep_age.0);
     tokio::spawn(logs::retention::run(logs, reader, age, wall, shutdown.clone()));
@@ -112,8 +123,15 @@ pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Resul
     set_health(&reporter, ServingStatus::NotServing).await;
 
     let limits = wire::Limits::default();
-    let tokens = Arc::new(StoredTokens::new(shared.reader.clone()));
-    let gate = Guard::new(routes(&shared, &reporter)?, tokens, Arc::new(shared.driver.clone()), shared.clock);
+    let guesses = Arc::new(Guesses::default());
+    let books = Books {
+        tokens: Arc::new(StoredTokens::new(shared.reader.clone())),
+        refusals: Arc::new(shared.driver.clone()),
+        revocations: shared.revocations.clone(),
+        guesses: Arc::clone(&guesses),
+        clock: shared.clock,
+    };
+    let gate = Guard::new(routes(&shared, guesses, &reporter)?, books);
     let gate = Measured::new(gate, metrics);
     let stop = shutdown.clone();
     let serving =
@@ -123,13 +141,17 @@ pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Resul
     let server = tokio::spawn(serving);
     stage.send_replace(Stage::Serving);
     set_health(&reporter, ServingStatus::Serving).await;
+    // The port is open since before the store was; from here on what comes is answered.
+    manager.ready();
+    let (told, directory) = (manager.clone(), Arc::clone(&shared.directory));
+    let telling = tokio::spawn(told.follow(health.clone(), move || standing(&directory, address)));
     let following = tokio::spawn(follow(health, reporter.clone()));
     tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "listening");
     if let Some(file) = &config.listen.address_file {
         wire::announce(file, address).with_context(|| format!("could not write the address to {}", file.display()))?;
     }
 
-    let served = until(shutdown, server, &shared, Ending { stage, following, reporter }).await;
+    let served = until(shutdown, server, &shared, Ending { stage, following, telling, reporter, manager }).await;
     if tokio::time::timeout(COMMIT_WITHIN, shared.driver.stop()).await.is_err() {
         anyhow::bail!("the driver did not stop within {} s", COMMIT_WITHIN.as_secs());
     }
@@ -171,16 +193,30 @@ async fn until(shutdown: CancellationToken, mut server: Server, shared: &Shared,
 struct Ending {
     stage: watch::Sender<Stage>,
     following: tokio::task::JoinHandle<()>,
+    telling: tokio::task::JoinHandle<()>,
     reporter: HealthReporter,
+    manager: Manager,
 }
 
 impl Ending {
     async fn begin(self) {
         self.stage.send_replace(Stage::Stopping);
+        self.telling.abort();
+        self.manager.stopping();
+        self.manager.status("stopping: open calls get their time");
         self.following.abort();
         let _aborted = self.following.await;
         set_health(&self.reporter, ServingStatus::NotServing).await;
     }
+}
+
+/// For the service manager.
+fn standing(directory: &Directory, address: SocketAddr) -> String {
+    let agents = directory.list();
+    let (all, here) = (agents.len(), agents.iter().filter(|agent| agent.connected).count());
+    let drained = agents.iter().filter(|agent| agent.drained.is_some()).count();
+    let drained = if drained > 0 { format!(", {drained} drained") } else { String::new() };
+    format!("listening on {address}; {here} of {all} agents in contact{drained}")
 }
 
 /// Tells gRPC's health service what `/readyz` tells.
@@ -206,17 +242,25 @@ async fn start_ops(config: &Config, health: &Health, metrics: &Arc<Metrics>) -> 
     Ok(listener.map(|listener| ops::Server::start(listener, pages)))
 }
 
+/// What stands before the store does.
+struct Around<'a> {
+    disk: Disk,
+    descriptors: watch::Receiver<Descriptors>,
+    pulse: &'a Pulse,
+    metrics: &'a Arc<Metrics>,
+    verdict: &'a Verdict,
+    tls: &'a ServerTls,
+    manager: &'a Manager,
+}
+
 /// The store, its driver, and what handlers work with. On a disk that is full it waits for room, without a restart; `None`
 /// when it was told to stop meanwhile.
 async fn start(
     config: &Config,
     shutdown: &CancellationToken,
-    mut disk: Disk,
-    descriptors: watch::Receiver<Descriptors>,
-    pulse: &Pulse,
-    metrics: &Arc<Metrics>,
-    verdict: &Verdict,
+    around: Around<'_>,
 ) -> anyhow::Result<Option<(Shared, std::thread::JoinHandle<()>)>> {
+    let Around { mut disk, descriptors, pulse, metrics, verdict, tls, manager } = around;
     let clock = SystemClock::new();
     let room = disk.watch();
     let opened = loop {
@@ -229,12 +273,14 @@ async fn start(
         let source = std::error::Error::source(&error).map(ToString::to_string);
         tracing::error!(code = %Code::DiskFull, %error, source, room = %disk.room(), "waiting for room on the disk");
         disk.release(clock.monotonic());
+        manager.status("starting, waits for room on the disk");
+        manager.extend(ROOM_AGAIN * 60);
         tokio::select! {
             () = shutdown.cancelled() => return Ok(None),
             () = tokio::time::sleep(ROOM_AGAIN) => {}
         }
     };
-    let Opened { driver, identity, reader, directory, handle, inbox } = opened;
+    let Opened { driver, identity, reader, directory, revocations, handle, inbox } = opened;
     let driver = driver.measured(Arc::clone(metrics))?.audited(verdict.clone());
     metrics.read_from(Arc::clone(&directory), handle.clone(), wall);
     let driver_thread = thread::spawn(driver.on(Box::new(disk)), inbox, clock, pulse.clone())?;
@@ -258,6 +304,8 @@ async fn start(
             },
         )?,
         attachments: config.data_dir.join("attachments"),
+        revocations,
+        signer: Signer { files: config.authority(), life: config.enrol.certificate_life.0, tls: tls.clone() },
         identity,
         limits: Limits {
             heartbeat_interval: config.heartbeat.interval.0,
@@ -276,6 +324,7 @@ struct Opened {
     identity: Identity,
     reader: Reader,
     directory: Arc<Directory>,
+    revocations: Revocations,
     handle: driver::Handle,
     inbox: driver::Inbox,
 }
@@ -287,16 +336,24 @@ fn open(config: &Config, clock: &SystemClock) -> Result<Opened, store::Error> {
     for row in reader.agents()? {
         directory.remember(row.name.clone(), remembered(&row), row.last_heard);
     }
+    let identities = reader.agent_identities()?;
+    for (agent, identity) in &identities {
+        directory.stand(agent, Standing::from(identity));
+    }
+    let revocations = Revocations::of(&identities, &reader.certificates()?);
+    for row in reader.drains()? {
+        directory.drain(&row.agent, Some(Drained { by: row.by, reason: row.reason, since: row.since }));
+    }
     let (handle, inbox) = driver::channel();
     let driver = Driver::open(
         store,
         Arc::clone(&directory) as Arc<dyn driver::Sessions>,
         Box::new(StdRng::from_os_rng()),
-        Settings { lease_margin: config.lease.margin.0 },
+        Settings { lease_margin: config.lease.margin.0, absence: config.lease.detach.0 },
         &inbox,
         Moment::of(clock),
     )?;
-    Ok(Opened { driver, identity, reader, directory, handle, inbox })
+    Ok(Opened { driver, identity, reader, directory, revocations, handle, inbox })
 }
 
 fn remembered(row: &store::AgentRow) -> Profile {
@@ -309,20 +366,22 @@ fn remembered(row: &store::AgentRow) -> Profile {
     }
 }
 
-fn routes(shared: &Shared, health: &HealthReporter) -> anyhow::Result<Routes> {
+fn routes(shared: &Shared, guesses: Arc<Guesses>, health: &HealthReporter) -> anyhow::Result<Routes> {
     let agents = AgentServiceServer::new(Agents::new(shared.clone()))
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
     let operators = OperatorServiceServer::new(Operators::new(shared.clone()))
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
+    let enrolling = EnrollServiceServer::new(Enrolling::new(shared.clone(), guesses))
+        .max_decoding_message_size(MAX_ENROLLING_BYTES);
     let health = HealthServer::new(HealthService::from_health_reporter(health.clone()));
     let reflection = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         .build_v1()
         .context("could not read the protocol's own descriptors")?;
-    Ok(Routes::new().with(agents).with(operators).with(health).with(reflection))
+    Ok(Routes::new().with(agents).with(operators).with(enrolling).with(health).with(reflection))
 }
 
 async fn set_health(health: &HealthReporter, status: ServingStatus) {
@@ -338,6 +397,10 @@ impl Refusals for driver::Handle {
 }
 
 impl driver::Sessions for Directory {
+    fn stand(&self, agent: &AgentName, identity: &holdfast_coordinator_core::identity::Identity) {
+        Directory::stand(self, agent, Standing::from(identity));
+    }
+
     fn candidates(&self, target: &TargetSpec, needs: &BTreeSet<Adapter>) -> Vec<Candidate> {
         Directory::candidates(self, target, needs)
     }

@@ -157,6 +157,7 @@ fn answer(said: ConnectRequest) -> Option<ConnectResponse> {
         | Hears::PermitRequest(_)
         | Hears::Report(_)
         | Hears::InquiryAnswer(_)
+        | Hears::WelcomeKept(_)
         | Hears::Detach(_) => return None,
     };
     Some(ConnectResponse { message: Some(message) })

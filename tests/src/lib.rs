@@ -17,6 +17,7 @@
 //! | [`fleet`] | many agents in few processes, with everything real but their hands |
 //! | [`echo`] | a bare server of the same stream: what the wire alone costs |
 //! | [`reunion`] | many agents lose their coordinator and come back |
+//! | [`manager`] | a service manager: notify, watchdog, restarts, another program in the place of the old |
 //! | [`machine`] | what the kernel says of processes and connections |
 //! | [`ledger`] | the command under test, and the oracle that reads what it wrote |
 //! | [`events`] | expected lists of events, compared with a readable difference |
@@ -42,6 +43,7 @@ pub mod hostile;
 pub mod https;
 pub mod ledger;
 pub mod machine;
+pub mod manager;
 pub mod ops;
 pub mod peer;
 pub mod process;

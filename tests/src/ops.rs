@@ -34,7 +34,9 @@ pub struct Metrics {
 }
 
 impl Ops {
-    pub(crate) fn new(file: &Path) -> Self {
+    /// Of a process that writes its address into this file.
+    #[must_use]
+    pub fn new(file: &Path) -> Self {
         Self { file: file.to_owned() }
     }
 

@@ -10,6 +10,7 @@
 //! | [`offer`] | whether an offered attempt is taken |
 //! | [`readmit`] | how an attempt goes on with a process that an earlier one began |
 //! | [`decide`] | what follows for one attempt from one input |
+//! | [`leave`] | what a request to stop comes to |
 //! | [`health`] | when a health check has held, and when it has not |
 //! | [`outcome`] | how the end of a step is told, from its exit and a look at its resource |
 
@@ -19,6 +20,7 @@
 pub mod bugs;
 pub mod decide;
 pub mod health;
+pub mod leave;
 pub mod offer;
 pub mod outcome;
 pub mod readmit;

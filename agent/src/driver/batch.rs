@@ -110,6 +110,10 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             self.send_unjournaled(&batch);
         }
         let committed = self.commit(&mut batch);
+        if committed.is_ok() && std::mem::take(&mut batch.welcomed) {
+            self.kept_token.clone_from(&self.token);
+            self.say(connect_request::Message::WelcomeKept(v1::WelcomeKept {}));
+        }
         match (std::mem::take(&mut batch.replay), &committed) {
             // Also while something is owed: what the journal has is durable.
             (true, _) => self.replay(),
@@ -351,7 +355,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
     }
 
     /// A full or closed session is no session: what was to be said is in the outbox, or is asked again in the next one.
-    fn say(&mut self, message: connect_request::Message) {
+    pub(super) fn say(&mut self, message: connect_request::Message) {
         let Some(live) = &self.session else { return };
         if live.outgoing.try_send(ConnectRequest { message: Some(message) }).is_err() {
             tracing::warn!(session = %live.id, "the session takes no more messages: leaving it");

@@ -21,7 +21,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             incarnation: self.journal.incarnation().to_string(),
             journal_sequence: commits,
             boot_id: BootId::read().map(|boot| boot.0).unwrap_or_default(),
-            session_token: self.token.clone(),
+            session_token: self.kept_token.clone(),
             labels: self.config.labels.clone().into_iter().collect(),
             adapters: self.config.policy.adapters.iter().cloned().collect(),
             held,
@@ -33,6 +33,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             }),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             targets: self.config.policy.targets.clone(),
+            machine: self.machine.clone(),
         }
     }
 }

@@ -12,6 +12,7 @@
 mod batch;
 mod goes_on;
 mod hello;
+mod leaving;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use holdfast_agent_core::decide::Refused;
+use holdfast_agent_core::leave::Asked;
 use holdfast_agent_core::offer::{self, Verdict as Judged};
 use holdfast_agent_core::work::{Assignment, Boot, LeaseCount, Phase};
 use holdfast_agent_core::{Input, Work, decide};
@@ -39,10 +41,12 @@ use crate::bugs::{self, Bug};
 use crate::config::Config;
 use crate::crash::{self, CrashPoint};
 use crate::journal::{Error, Journal, Position};
+use crate::machine;
 use crate::metrics::Metrics;
 use crate::policy::Host;
 use crate::room::{HostRoom, Verdict};
-use crate::session::{FromCoordinator, Hurry, Inquiry, Welcome};
+use crate::session::{Drained, Ending, FromCoordinator, Hurry, Inquiry, Welcome};
+use crate::standing::Standing;
 use batch::Batch;
 
 /// What the driver's thread is told.
@@ -58,6 +62,8 @@ pub enum Event {
     Message(SessionId, FromCoordinator),
     /// The hands did or saw something.
     Hand(HandEvent),
+    /// Somebody asks the agent to stop, once more.
+    Leave,
     /// Write what is left and end the thread. Work goes on under its shims.
     Stop,
 }
@@ -165,7 +171,11 @@ pub struct Driver<H, C> {
     unsaid: BTreeMap<AttemptId, usize>,
     /// The attempt of each report that was said and not answered.
     said: BTreeMap<ReportSequence, AttemptId>,
+    /// Of the last Welcome.
     token: String,
+    /// The last one that the journal has: no other is presented.
+    kept_token: String,
+    machine: String,
     position: Option<Position>,
     session: Option<Live>,
     room: Arc<HostRoom>,
@@ -174,12 +184,19 @@ pub struct Driver<H, C> {
     owed: Batch,
     metrics: Arc<Metrics>,
     pulse: Pulse,
+    /// Whether a stop was asked for.
+    asked: Asked,
+    /// Who is told that the last word is said.
+    exit: Ending,
+    drained: Option<Drained>,
+    standing: Standing,
 }
 
 impl<H: Hands, C: Clock> Driver<H, C> {
     /// Takes up what the journal holds: nothing is assumed, every step that may have begun is looked at.
     pub fn new(journal: Journal, hands: H, clock: C, config: Config) -> Result<Self, Error> {
         let (_, token, position) = journal.standing()?;
+        let machine = machine::fingerprint(&config.machine);
         let mut driver = Self {
             hands,
             clock,
@@ -189,7 +206,9 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             fences: journal.fences()?.into_iter().collect(),
             unsaid: BTreeMap::new(),
             said: BTreeMap::new(),
+            kept_token: token.clone(),
             token,
+            machine,
             position,
             session: None,
             room: Arc::new(HostRoom::endless()),
@@ -197,6 +216,10 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             owed: Batch::default(),
             metrics: Arc::default(),
             pulse: Pulse::new(),
+            asked: Asked::No,
+            exit: Ending::default(),
+            drained: None,
+            standing: Standing::default(),
             journal,
         };
         for (claim, _) in driver.journal.unanswered()? {
@@ -217,6 +240,13 @@ impl<H: Hands, C: Clock> Driver<H, C> {
     #[must_use]
     pub fn measured(mut self, metrics: Arc<Metrics>, pulse: Pulse) -> Self {
         (self.metrics, self.pulse) = (metrics, pulse);
+        self
+    }
+
+    /// Tells how it stands, and that it goes.
+    #[must_use]
+    pub fn telling(mut self, standing: Standing, exit: Ending) -> Self {
+        (self.standing, self.exit) = (standing, exit);
         self
     }
 
@@ -241,10 +271,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
     pub fn run(mut self, events: &Receiver<Event>) {
         loop {
             self.pulse.rests();
-            let waited = match self.patience() {
-                Some(span) => events.recv_timeout(span),
-                None => events.recv().map_err(RecvTimeoutError::from),
-            };
+            let waited = events.recv_timeout(self.patience());
             let first = match waited {
                 Ok(event) => Some(event),
                 Err(RecvTimeoutError::Timeout) => None,
@@ -260,14 +287,17 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         }
     }
 
-    /// How long nothing is to be done unless something happens; `None` for ever. While there is work it is looked at in
-    /// short turns: leases are counted on a clock that goes on in suspend, which the wait does not.
-    fn patience(&self) -> Option<Duration> {
+    /// How long nothing is to be done unless something happens. While there is work it is looked at in short turns: leases are
+    /// counted on a clock that goes on in suspend, which the wait does not. Without work, without contact and without anybody who
+    /// tries it still turns: a loop that rests for long is taken for dead.
+    fn patience(&self) -> Duration {
         const WITH_WORK: Duration = Duration::from_millis(250);
+        const AT_REST: Duration = Duration::from_millis(500);
         let now = self.clock.boot();
         let heartbeat = self.session.as_ref().map(|live| live.next_heartbeat.0.saturating_sub(now.0));
-        let work = self.works.values().any(|work| work.phase != Phase::Over).then_some(WITH_WORK);
-        heartbeat.map(Duration::from_millis).into_iter().chain(work).min()
+        let heartbeat = heartbeat.map_or(AT_REST, Duration::from_millis);
+        let busy = self.works.values().any(|work| work.phase != Phase::Over) || self.asked != Asked::No;
+        heartbeat.min(if busy { WITH_WORK } else { AT_REST })
     }
 
     /// Decides a batch of events, makes it durable, then says and does what follows. A plain function: a simulator calls it
@@ -281,6 +311,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         }
         self.tick(&mut batch);
         self.settle(batch);
+        self.leave_if_asked();
         let outbox = self.unsaid.values().sum();
         self.metrics.stands(self.session.is_some(), outbox, self.works.values());
     }
@@ -305,6 +336,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
                 self.metrics.heard();
                 self.message(session, message, batch);
             }
+            Event::Leave => self.asked = self.asked.again(self.clock.boot()),
             Event::Message(..) | Event::Stop => {}
             Event::Hand(event) => self.hand(event, batch),
         }
@@ -321,11 +353,16 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             tracing::error!(?seen, ?position, "the coordinator is behind what this agent has seen: not talking to it");
             return;
         }
+        if self.exit.going.is_cancelled() {
+            return;
+        }
         let now = self.clock.boot();
         self.token = welcome.token;
         self.position = Some(position);
         batch.welcomed = true;
         self.metrics.session_began();
+        // Who is drained hears of it in each session.
+        self.drained = None;
         self.session = Some(Live {
             id: welcome.session,
             outgoing,
@@ -371,6 +408,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
                 tracing::info!(%deployment, %attempt, %fence, "asked to stop what is not held");
             }
             FromCoordinator::Inquiry(inquiry) => batch.inquiries.push(*inquiry),
+            FromCoordinator::Drained(drained) => self.drained = drained,
             FromCoordinator::Bye { .. } => {}
         }
     }
@@ -445,6 +483,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             Judged::Take if !self.room.takes_offers(self.verdict) => {
                 self.decline(claim, DeclineReason::NoRoom.into(), batch)
             }
+            Judged::Take if self.asked != Asked::No => self.decline(claim, DeclineReason::Draining.into(), batch),
             Judged::Decline(reason) => self.decline(claim, reason.into(), batch),
             Judged::Take => {
                 let (Claim { deployment, attempt, fence }, target) = (claim, &assignment.target);

@@ -8,7 +8,7 @@ use holdfast_common::fence::Fence;
 use holdfast_common::id::{AgentName, EvidenceId, OperationId, SessionId, StepName, StoreId, TargetName};
 use holdfast_common::report::{Carry, Disposition, PermitDenial, ReportSequence};
 use holdfast_common::spec::{PlanDigest, ResourceSpec, StepSpec};
-use holdfast_common::time::Millis;
+use holdfast_common::time::{Millis, Wall};
 use holdfast_proto::convert::{
     self, Invalid, WireEnum as _, claim_from_wire, duration_from_wire, fence_from_wire, parsed, required,
     resource_from_wire, step_from_wire,
@@ -77,6 +77,8 @@ pub enum FromCoordinator {
     },
     /// A question about a resource.
     Inquiry(Box<Inquiry>),
+    /// Whether an operator lets this agent have nothing new: who and why.
+    Drained(Option<Drained>),
     /// The session is over.
     Bye {
         /// Like `HF-5005`.
@@ -84,6 +86,17 @@ pub enum FromCoordinator {
         /// For people.
         detail: String,
     },
+}
+
+/// An operator lets this agent have nothing new.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drained {
+    /// Who.
+    pub by: String,
+    /// Why.
+    pub reason: String,
+    /// Since when.
+    pub since: Wall,
 }
 
 /// A question about a resource, outside every lease.
@@ -151,7 +164,16 @@ pub(super) fn from_wire(response: v1::ConnectResponse) -> Result<FromCoordinator
         }
         Message::Inquiry(inquiry) => inquiry_from_wire(inquiry),
         Message::Bye(bye) => Ok(FromCoordinator::Bye { code: bye.code, detail: bye.detail }),
+        Message::Drain(drain) => drained_from_wire(drain).map(FromCoordinator::Drained),
     }
+}
+
+fn drained_from_wire(drain: v1::Drain) -> Result<Option<Drained>, Invalid> {
+    if !drain.drained {
+        return Ok(None);
+    }
+    let since = convert::wall_from_wire("drain.since", drain.since)?;
+    Ok(Some(Drained { by: drain.by, reason: drain.reason, since }))
 }
 
 fn lease_from_wire(lease: v1::RenewedLease) -> Result<(Claim, Option<Millis>), Invalid> {

@@ -12,7 +12,9 @@ mod message;
 
 use std::time::Duration;
 
+use holdfast_common::code::Code as Stable;
 use holdfast_common::id::SessionId;
+use holdfast_common::text::{bounded, one_line};
 use holdfast_net::backoff::Backoff;
 use holdfast_net::channel::{self, Limits};
 use holdfast_net::tls::ClientTls;
@@ -26,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::transport::Channel;
 use tonic::{Code, Status, Streaming};
 
-pub use message::{FromCoordinator, Inquiry, Question, Welcome};
+pub use message::{Drained, FromCoordinator, Inquiry, Question, Welcome};
 
 /// Messages that may wait to be sent: more than one batch of the driver makes. A session that falls further behind is left.
 const OUTGOING: usize = 2048;
@@ -39,6 +41,8 @@ pub trait Owner: Send + 'static {
     fn up(&mut self, welcome: Welcome, outgoing: mpsc::Sender<ConnectRequest>) -> impl Future<Output = ()> + Send;
     /// A message came in the session.
     fn message(&mut self, session: SessionId, message: FromCoordinator) -> impl Future<Output = ()> + Send;
+    /// The coordinator refuses this agent, until a person does something about it: why.
+    fn refused(&mut self, why: String);
     /// The session is over, or there was none.
     fn down(&mut self) -> impl Future<Output = Hurry> + Send;
 }
@@ -89,9 +93,22 @@ impl Ended {
                     | Code::Unimplemented
             ),
             Ended::Invalid(_) => false,
-            Ended::Bye { code, .. } => code != "HF-5005",
+            Ended::Bye { code, .. } => *code != Stable::SessionReplaced.to_string() && self.refuses().is_none(),
             Ended::Dial(_) | Ended::Closed | Ended::NoWelcome(_) => true,
         }
+    }
+}
+
+impl Ended {
+    /// Why the coordinator refuses this agent itself, in words.
+    fn refuses(&self) -> Option<String> {
+        let Ended::Bye { code, detail } = self else { return None };
+        let why = match code {
+            code if *code == Stable::IdentityCopied.to_string() => "copy",
+            code if *code == Stable::CertificateRevoked.to_string() => "removed",
+            _ => return None,
+        };
+        Some(format!("refused: {why} ({code}): {}", one_line(&bounded(detail, 300))))
     }
 }
 
@@ -122,6 +139,15 @@ impl Default for Pace {
     }
 }
 
+/// When to end.
+#[derive(Clone, Debug, Default)]
+pub struct Ending {
+    /// The last word is said: no other session begins once the one that there is has ended.
+    pub going: CancellationToken,
+    /// At once.
+    pub stop: CancellationToken,
+}
+
 /// Keeps one session up until told to stop.
 pub async fn keep(
     address: &str,
@@ -129,14 +155,17 @@ pub async fn keep(
     pace: Pace,
     seed: u64,
     owner: &mut impl Owner,
-    stop: &CancellationToken,
+    Ending { going, stop }: &Ending,
 ) {
     let mut backoff = Backoff::new(pace.initial, pace.max, seed);
     let mut last = String::new();
     loop {
         let tried = stop.run_until_cancelled(once(address, tls, pace, owner, &mut backoff)).await;
+        if let Some(why) = tried.as_ref().and_then(Ended::refuses) {
+            owner.refused(why);
+        }
         let hurry = owner.down().await;
-        let Some(ended) = tried else { return };
+        let Some(ended) = tried.filter(|_| !going.is_cancelled()) else { return };
         // The same trouble is told once, not with every try.
         if ended.to_string() != last {
             last = ended.to_string();
@@ -147,8 +176,10 @@ pub async fn keep(
             (true, Hurry::Idle) => backoff.next(),
             (true, Hurry::HoldsWork) => backoff.next_within(pace.holding),
         };
-        if stop.run_until_cancelled(tokio::time::sleep(delay)).await.is_none() {
-            return;
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = going.cancelled() => return,
+            () = tokio::time::sleep(delay) => {}
         }
     }
 }

@@ -18,6 +18,8 @@ const MAX_LINE: u64 = 64 * 1024;
 /// What was given by options, and how the reason's option is called.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Given<'a> {
+    /// Whose name it is: `target`.
+    pub(super) what: &'a str,
     /// The target's name, by `--confirm`.
     pub(super) name: Option<&'a str>,
     /// The reason, by its option.
@@ -43,9 +45,9 @@ pub(super) fn name(
     }
     let typed = match given.name {
         Some(name) => name.to_owned(),
-        None => ask(&format!("type the target's name to go on ({target}): "), context)?,
+        None => ask(&format!("type the {}'s name to go on ({target}): ", given.what), context)?,
     };
-    if typed == target { Ok(typed) } else { Err(not_confirmed(&typed, &target, given.option)) }
+    if typed == target { Ok(typed) } else { Err(not_confirmed(given, &typed, &target)) }
 }
 
 /// Refuses what can't be confirmed, whoever is asked.
@@ -53,8 +55,8 @@ pub(super) fn possible(given: Given<'_>, target: &str, context: &Context) -> Res
     let target = one_line(target);
     let asks = context.surroundings.interactive;
     match given.name {
-        Some(name) if name != target => return Err(not_confirmed(name, &target, given.option)),
-        None if !asks => return Err(not_confirmed("", &target, given.option)),
+        Some(name) if name != target => return Err(not_confirmed(given, name, &target)),
+        None if !asks => return Err(not_confirmed(given, "", &target)),
         Some(_) | None => {}
     }
     if !asks && given.reason.is_none_or(|reason| reason.trim().is_empty()) {
@@ -63,15 +65,16 @@ pub(super) fn possible(given: Given<'_>, target: &str, context: &Context) -> Res
     Ok(())
 }
 
-fn not_confirmed(typed: &str, target: &str, option: &str) -> Failure {
+fn not_confirmed(given: Given<'_>, typed: &str, target: &str) -> Failure {
+    let Given { what, option, .. } = given;
     let title = match typed {
-        "" => format!("this is severe, and the target's name was not given: {target}"),
-        typed => format!("this is severe, and {typed:?} is not the target's name: {target}"),
+        "" => format!("this is severe, and the {what}'s name was not given: {target}"),
+        typed => format!("this is severe, and {typed:?} is not the {what}'s name: {target}"),
     };
     Problem::new(Code::NotConfirmed, title)
         .so("nothing was sent, and nothing was changed")
         .next(format!("--confirm {target} {option} TEXT, after reading what follows from it"))
-        .with("target", target)
+        .with(what, target)
         .into()
 }
 
@@ -138,7 +141,7 @@ mod tests {
     #[test]
     fn only_the_exact_name_confirms_whether_typed_or_given() {
         let confirm = |given, typed, interactive| {
-            let given = Given { name: given, reason: Some("seen"), option: "--reason" };
+            let given = Given { what: "target", name: given, reason: Some("seen"), option: "--reason" };
             name(given, "shop@prod", &[], &mut context(typed, interactive))
         };
         assert_eq!(confirm(Some("shop@prod"), "", false).expect("given"), "shop@prod");
@@ -165,11 +168,11 @@ mod tests {
         let mut context = Context { printer: printer.boxed(), ..context("", false) };
         let consequences = ["it can't be taken back".to_owned()];
         for (given, reason) in [(None, Some("seen")), (Some("shop"), Some("seen")), (Some("shop@prod"), None)] {
-            let given = Given { name: given, reason, option: "--reason" };
+            let given = Given { what: "target", name: given, reason, option: "--reason" };
             name(given, "shop@prod", &consequences, &mut context).expect_err("refused");
         }
         assert_eq!(told.text(), "");
-        let given = Given { name: Some("shop@prod"), reason: Some("seen"), option: "--reason" };
+        let given = Given { what: "target", name: Some("shop@prod"), reason: Some("seen"), option: "--reason" };
         name(given, "shop@prod", &consequences, &mut context).expect("confirmed");
         assert_eq!(told.text(), "it can't be taken back\n");
     }

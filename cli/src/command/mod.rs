@@ -3,6 +3,7 @@
 //! A command is a function of its arguments and a [`Context`]; [`run`] finds the one that was asked for and tells what went
 //! wrong. Nothing here knows of the process: streams, variables and the person at the keyboard are given.
 
+pub mod agent;
 pub mod agents;
 pub mod audit;
 pub mod cancel;
@@ -99,6 +100,7 @@ async fn dispatch(command: Command, output: &Options, context: &mut Context) -> 
         Command::Rollback(args) => rollback::run(args, context).await,
         Command::Targets(args) => targets::run(&args, context).await,
         Command::Target { command } => target::run(command, context).await,
+        Command::Agent { command } => agent::run(command, context).await,
         Command::Agents(args) => agents::run(&args, context).await,
         Command::Audit { command } => audit::run(command, context).await,
         Command::Login(args) => login::run(args, context).await,

@@ -55,7 +55,8 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
         }
         return list(&found, context);
     };
-    let given = Given { name: args.confirm.as_deref(), reason: args.reason.as_deref(), option: "--reason" };
+    let given =
+        Given { what: "target", name: args.confirm.as_deref(), reason: args.reason.as_deref(), option: "--reason" };
     let candidate = match possible(&found, &args.target, &to, args.attest.is_some()) {
         Ok(candidate) => candidate.clone(),
         // The same request may have been recorded before, and what stands has changed since: the coordinator knows.

@@ -63,7 +63,7 @@ pub(super) async fn run(command: Command, context: &mut Context) -> Outcome {
 }
 
 /// The secret is shown only once: nothing is made where it would not be shown at all.
-fn shows_the_secret(format: Format) -> Result<(), Failure> {
+pub(super) fn shows_the_secret(format: Format) -> Result<(), Failure> {
     match format {
         Format::Table | Format::Json | Format::Jsonl => Ok(()),
         Format::Name => Err(Problem::new(

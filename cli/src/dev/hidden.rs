@@ -9,7 +9,7 @@ use super::child;
 ///
 /// ```text
 /// holdfast coordinator ...       what holdfast-coordinator does
-/// holdfast agent run ...         what holdfast-agent does
+/// holdfast agent run|join ...    what holdfast-agent does
 /// holdfast internal ...          the agent's own helpers
 /// ```
 ///
@@ -20,7 +20,7 @@ pub fn dispatch(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCod
     let word = |at: usize| arguments.get(at).and_then(|word| word.to_str());
     match (word(1), word(2)) {
         (Some("coordinator"), _) => Some(tied(|| holdfast_coordinator::cli::main(service(&arguments)))),
-        (Some("agent"), Some("run")) => Some(tied(|| holdfast_agent::cli::main(service(&arguments)))),
+        (Some("agent"), Some("run" | "join")) => Some(tied(|| holdfast_agent::cli::main(service(&arguments)))),
         (Some(holdfast_agent::internal::INTERNAL), _) => holdfast_agent::internal::dispatch(arguments),
         (Some(_) | None, _) => None,
     }

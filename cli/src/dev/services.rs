@@ -317,7 +317,7 @@ mod tests {
         let file = coordinator_config(&folder, &ca, 7443).expect("written");
         let config: holdfast_coordinator::config::Config = config::load(Some(&file), []).expect("valid");
         assert_eq!(config.listen.address.to_string(), "127.0.0.1:7443");
-        assert_eq!(config.tls.client_ca, ca.certificate());
+        assert_eq!(config.tls.client_ca.as_deref(), Some(ca.certificate()));
     }
 
     #[tokio::test]
@@ -330,7 +330,7 @@ mod tests {
         let config: holdfast_agent::config::Config = config::load(Some(&file), []).expect("valid");
         assert_eq!(config.state_dir, folder.join("web-01"));
         assert_eq!(config.labels["role"], "shop");
-        assert_eq!(config.coordinator.ca, ca.certificate());
+        assert_eq!(config.coordinator.ca.as_deref(), Some(ca.certificate()));
         assert_eq!(config.coordinator.address, format!("https://{}", proxy.address()));
     }
 }

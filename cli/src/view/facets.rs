@@ -19,7 +19,7 @@ const HEARTBEATS_PER_LEASE: u64 = 3;
 pub(super) fn all(deployment: &v1::Deployment, canvas: Canvas<'_>) -> [(&'static str, Vec<String>); 5] {
     [
         ("Intent", intent(deployment, canvas)),
-        ("Contact", contact(deployment)),
+        ("Contact", contact(deployment, canvas)),
         ("Effect", effect(deployment, canvas)),
         ("Reservation", reservation(deployment, canvas)),
         ("Evidence", evidence(deployment)),
@@ -76,7 +76,7 @@ pub(super) fn silence(attempt: &v1::Attempt) -> Option<Millis> {
         .then_some(silent)
 }
 
-fn contact(deployment: &v1::Deployment) -> Vec<String> {
+fn contact(deployment: &v1::Deployment, canvas: Canvas<'_>) -> Vec<String> {
     let Some(last) = deployment.attempts.last() else { return vec!["no agent was asked yet".to_owned()] };
     let agent = one_line(&last.agent);
     let line = match (stamp::span(last.lease_ttl.as_ref()), stamp::span(last.silent_for.as_ref()), silence(last)) {
@@ -92,8 +92,16 @@ fn contact(deployment: &v1::Deployment) -> Vec<String> {
         (None, _, _) => format!("no lease is live; the last was attempt {} on {agent}", last.number),
     };
     let mut lines = vec![line];
+    lines.extend(away(last, canvas));
     lines.extend(tries(deployment));
     lines
+}
+
+/// A planned absence of its agent, while it lasts.
+pub(super) fn away(attempt: &v1::Attempt, canvas: Canvas<'_>) -> Option<String> {
+    let away = attempt.away.as_ref().filter(|away| !away.is_back)?;
+    let (since, back_by) = (stamp::near(away.since.as_ref(), canvas)?, stamp::near(away.back_by.as_ref(), canvas)?);
+    Some(format!("agent away by plan since {since}, back by {back_by}"))
 }
 
 /// How many tries were made, once there was more than one or none is left.

@@ -122,6 +122,7 @@ fn of_attempt(attempt: &v1::Attempt, silent: Option<Millis>, canvas: Canvas<'_>,
         first.push((time::silent(silent), Tone::Hazard));
     }
     lines.push(marked("", first));
+    lines.extend(facets::away(attempt, canvas).map(|away| marked("", vec![(away, Tone::Plain)])));
     if attempt.state != AttemptState::Offered as i32 {
         lines.extend(step(attempt, canvas));
     }

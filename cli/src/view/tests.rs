@@ -281,6 +281,31 @@ fn frame(deployment: &v1::Deployment, ago: u64, turn: usize) -> String {
 }
 
 #[test]
+fn a_planned_absence_is_told_with_its_end_while_it_lasts() {
+    let mut deployment = working();
+    let wire = |seconds| Some(holdfast_proto::convert::wall_to_wire(at(seconds)));
+    let away = v1::Away { since: wire(100), back_by: wire(160), is_back: false };
+    deployment.attempts[0].away = Some(away);
+    let told = |deployment: &v1::Deployment| {
+        let shown = super::deployment(deployment, canvas());
+        (frame(deployment, 0, 1).contains("agent away by plan since"), shown.contains("agent away by plan since"))
+    };
+    assert_eq!(told(&deployment), (true, true), "{}", frame(&deployment, 0, 1));
+    deployment.attempts[0].away = Some(v1::Away { is_back: true, ..away });
+    assert_eq!(told(&deployment), (false, false));
+}
+
+#[test]
+fn a_drained_agent_is_listed_with_who_and_why() {
+    let since = Some(holdfast_proto::convert::wall_to_wire(at(100)));
+    let drained = Some(v1::Drained { since, by: "anna".to_owned(), reason: "new disk".to_owned() });
+    let (one, other) = (v1::Agent { name: "web-01".to_owned(), drained, ..v1::Agent::default() }, v1::Agent::default());
+    let shown = agents(&[one, other.clone()], canvas()).draw(&Terminal::PLAIN);
+    assert!(shown.contains("nothing new because") && shown.contains("by anna: new disk"), "{shown}");
+    assert!(!agents(&[other], canvas()).draw(&Terminal::PLAIN).contains("nothing new"), "nobody said so");
+}
+
+#[test]
 fn a_frame_tells_the_phase_and_the_spinner_turns_only_while_somebody_is_heard() {
     let mut deployment = working();
     let expected = "\
@@ -461,11 +486,13 @@ fn no_text_of_an_answer_reaches_the_terminal_raw() {
         ..v1::Plan::default()
     };
     let agent = v1::Agent {
+        drained: Some(v1::Drained { since: None, by: evil(), reason: evil() }),
         name: evil(),
         labels: [(evil(), evil())].into(),
         adapters: vec![evil()],
         version: evil(),
         holds: vec![evil()],
+        lock: Some(v1::IdentityLock { since: None, why: evil() }),
         ..v1::Agent::default()
     };
     let reading = v1::Reading {
@@ -495,6 +522,7 @@ fn no_text_of_an_answer_reaches_the_terminal_raw() {
         reconciliation(&list, canvas),
         evidence(std::slice::from_ref(&piece), canvas).draw(canvas.terminal),
         one_evidence(&piece, canvas),
+        one_agent(&agent, canvas),
         plan(&evil_plan, canvas),
         one_line_of(&deployment),
         fleet_line(&deployment, std::time::Duration::ZERO, None, 0, canvas.terminal),

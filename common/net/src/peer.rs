@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use holdfast_common::id::AgentName;
 use holdfast_common::spec::hex;
+use holdfast_common::time::Wall;
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
@@ -31,8 +32,30 @@ pub struct Peer {
     pub agent: Option<AgentName>,
     /// SHA-256 of the presented certificate's DER, lower-case hex.
     pub fingerprint: Option<String>,
+    /// How long that certificate is good.
+    pub validity: Option<Validity>,
     /// Where it connects from. Says nothing about who it is.
     pub address: SocketAddr,
+}
+
+/// From when to when a certificate is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Validity {
+    /// Its first instant.
+    pub from: Wall,
+    /// Its last one.
+    pub until: Wall,
+}
+
+impl Validity {
+    /// Of a certificate in DER; `None` for one that can't be read.
+    #[must_use]
+    pub fn of(der: &[u8]) -> Option<Self> {
+        let (_, certificate) = X509Certificate::from_der(der).ok()?;
+        let wall = |seconds: i64| Wall(seconds.saturating_mul(1_000_000));
+        let validity = certificate.validity();
+        Some(Self { from: wall(validity.not_before.timestamp()), until: wall(validity.not_after.timestamp()) })
+    }
 }
 
 impl Peer {
@@ -41,6 +64,7 @@ impl Peer {
         Self {
             agent: certificate.and_then(agent_of),
             fingerprint: certificate.map(|der| hex(&Sha256::digest(der))),
+            validity: certificate.and_then(Validity::of),
             address,
         }
     }

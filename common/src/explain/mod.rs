@@ -5,6 +5,7 @@
 
 mod access;
 mod decisions;
+mod enrolment;
 mod exits;
 mod files;
 mod reasons;
@@ -86,6 +87,17 @@ pub fn explain(code: Code) -> Explanation {
         Code::TokenExists => access::TOKEN_EXISTS,
         Code::TokenNotFound => access::TOKEN_NOT_FOUND,
         Code::GrantTooWide => access::GRANT_TOO_WIDE,
+        Code::EnrolmentClosed => enrolment::CLOSED,
+        Code::JoinTokenUnknown => enrolment::TOKEN_UNKNOWN,
+        Code::JoinTokenExpired => enrolment::TOKEN_EXPIRED,
+        Code::JoinTokenUsed => enrolment::TOKEN_USED,
+        Code::AgentNameTaken => enrolment::NAME_TAKEN,
+        Code::JoinGuessing => enrolment::GUESSING,
+        Code::BadCertificateRequest => enrolment::BAD_REQUEST,
+        Code::CertificateRevoked => enrolment::REVOKED,
+        Code::IdentityCopied => enrolment::COPIED,
+        Code::CaPinMismatch => enrolment::PIN,
+        Code::NotLocked => enrolment::NOT_LOCKED,
         Code::HostPolicy => access::HOST_POLICY,
         Code::NoAnswer => access::NO_ANSWER,
         Code::InvalidMessage => access::INVALID_MESSAGE,

@@ -112,6 +112,7 @@ fn about(state: Option<&TargetState>, event: &Event) -> Option<DeploymentId> {
         | Event::Decided { deployment, .. }
         | Event::DeploymentEnded { deployment, .. } => Some(*deployment),
         Event::LeaseRenewed { .. }
+        | Event::AgentAway { .. }
         | Event::OfferAccepted { .. }
         | Event::OfferDeclined { .. }
         | Event::PermitGranted { .. }
@@ -141,6 +142,7 @@ pub(crate) fn change(state: &mut TargetState, recorded: &Recorded) -> Result<(),
         Event::Waits { deployment, why, not_before } => waiting::waits(state, *deployment, why, *not_before)?,
         Event::LeaseGranted { .. } => attempt::leased(state, recorded)?,
         Event::LeaseRenewed { attempt, run, serving } => attempt::renewed(state, *attempt, *run, *serving)?,
+        Event::AgentAway { attempt, away, serving } => attempt::away(state, *attempt, away, *serving)?,
         Event::OfferAccepted { attempt, deadline } => attempt::accepted(state, *attempt, *deadline)?,
         Event::OfferDeclined { attempt, reason, detail } => attempt::declined(state, *attempt, *reason, detail)?,
         Event::PermitGranted { attempt, step, deadline } => {

@@ -80,6 +80,8 @@ bugs! {
     RetryOverCancel = "retry_over_cancel";
     /// A step that is not safe to repeat may be repeated although it may be there in part.
     RepeatUnsafe = "repeat_unsafe";
+    /// A lease outlasts a second planned absence, too.
+    AwayAgain = "away_again";
 }
 
 /// Whether a fault is on.

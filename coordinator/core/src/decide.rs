@@ -30,10 +30,13 @@ fn undeclared(input: &Input) -> Result<Decision, Refusal> {
             let event = Event::TargetDeclared { spec: spec.clone(), by: by.clone() };
             Ok(Decision { events: vec![event], answer: Answer::Done })
         }
-        Input::OfferAnswered { .. } | Input::Heard { .. } => only(Answer::Superseded),
+        Input::OfferAnswered { .. } | Input::Heard { .. } | Input::Detached { .. } => only(Answer::Superseded),
         Input::PermitRequested { .. } => only(Answer::Denied(PermitDenial::NotYours)),
         Input::Reported { .. } => only(Answer::Answered(Disposition::Filed(FiledReason::UnknownAttempt))),
-        Input::JournalSpoke { .. } | Input::InquiryAnswered { .. } => only(Answer::Done),
+        Input::JournalSpoke { .. }
+        | Input::InquiryAnswered { .. }
+        | Input::IdentityLocked { .. }
+        | Input::IdentityUnlocked { .. } => only(Answer::Done),
         Input::Submit { .. }
         | Input::Rollback { .. }
         | Input::Assign { .. }
@@ -70,6 +73,9 @@ fn answer(draft: &mut Draft<'_>, input: &Input) -> Result<Answer, Refusal> {
             Ok(handlers::offer::answered(draft, speaker, claim, declined.clone(), *jitter))
         }
         Input::Heard { speaker, claim } => Ok(handlers::heard::heard(draft, speaker, claim)),
+        Input::Detached { speaker, claim, away, bound } => {
+            Ok(handlers::away::away(draft, speaker, claim, *away, *bound))
+        }
         Input::PermitRequested { speaker, claim, step, plan } => {
             Ok(handlers::permit::requested(draft, speaker, claim, step, plan))
         }
@@ -79,6 +85,12 @@ fn answer(draft: &mut Draft<'_>, input: &Input) -> Result<Answer, Refusal> {
         }
         Input::JournalSpoke { speaker, claim, runner, detail, evidence } => {
             Ok(handlers::journal::spoke(draft, speaker, claim, *runner, detail, *evidence))
+        }
+        Input::IdentityLocked { agent, incarnation, because, evidence } => {
+            Ok(handlers::identity::locked(draft, agent, *incarnation, because, *evidence))
+        }
+        Input::IdentityUnlocked { agent, incarnation, by, evidence } => {
+            Ok(handlers::identity::unlocked(draft, agent, *incarnation, by, *evidence))
         }
         Input::Tick { jitter } => Ok(handlers::tick::tick(draft, *jitter)),
         Input::Cancel { deployment, by, reason, past } => {

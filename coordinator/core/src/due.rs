@@ -118,6 +118,8 @@ fn confirmed_late(deployment: &Deployment, attempt: &Attempt) -> bool {
         | EvidenceBody::InquiryFailed { .. }
         | EvidenceBody::JournalWord { .. }
         | EvidenceBody::Attested { .. }
+        | EvidenceBody::IdentityLocked { .. }
+        | EvidenceBody::IdentityUnlocked { .. }
         | EvidenceBody::Note { .. } => false,
     })
 }

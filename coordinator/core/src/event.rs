@@ -13,8 +13,8 @@ use holdfast_common::time::{Millis, Serving, Wall};
 use serde::{Deserialize, Serialize};
 
 use crate::state::{
-    AttemptState, CancelCause, DecisionRecord, DeploymentState, Ended, EventSequence, Evidence, HoldEnd, Inquiry, Kind,
-    OperatorHold, ResourceKnowledge, Run, Waiting,
+    AttemptState, Away, CancelCause, DecisionRecord, DeploymentState, Ended, EventSequence, Evidence, HoldEnd, Inquiry,
+    Kind, OperatorHold, ResourceKnowledge, Run, Waiting,
 };
 
 /// One event with its place and time. The store adds the hash that chains it to the one before.
@@ -107,13 +107,22 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         readmits: Option<AttemptId>,
     },
-    /// The lease's first renewal in a run.
+    /// The lease's first renewal in a run, or after a planned absence.
     LeaseRenewed {
         /// The attempt.
         attempt: AttemptId,
         /// The run.
         run: Run,
         /// When, in serving time.
+        serving: Serving,
+    },
+    /// The agent said that it goes and will be back: its lease outlasts that. Its next renewal says that it is back.
+    AgentAway {
+        /// The attempt.
+        attempt: AttemptId,
+        /// The absence.
+        away: Away,
+        /// When it said so, in serving time.
         serving: Serving,
     },
     /// The agent took the offer.

@@ -9,7 +9,7 @@ use holdfast_common::time::Millis;
 
 use crate::fate;
 use crate::reservation::Pin;
-use crate::state::{Attempt, CancelCause, Deployment, HighestOrder};
+use crate::state::{Attempt, CancelCause, Deployment, HighestOrder, Lease};
 
 pub(crate) fn list(steps: &[StepName]) -> String {
     steps.iter().map(StepName::as_str).collect::<Vec<_>>().join(", ")
@@ -48,16 +48,27 @@ pub(crate) fn superseded(by: &DeploymentLabel) -> String {
     format!("superseded by {by} while it waited: nothing was changed")
 }
 
-pub(crate) fn lapsed(ttl: Millis) -> String {
-    format!("nothing was heard for {ttl} and no step was permitted to change anything in this attempt")
+/// What a lease had waited for in vain.
+fn silence(lease: &Lease) -> String {
+    let ttl = lease.ttl;
+    match lease.away.as_ref().filter(|away| !away.is_back) {
+        Some(away) => {
+            format!("its agent left by plan and was not heard for {}", Millis(ttl.0.saturating_add(away.added.0)))
+        }
+        None => format!("nothing was heard for {ttl}"),
+    }
 }
 
-pub(crate) fn interrupted(ttl: Millis) -> String {
-    format!("nothing was heard for {ttl}; how each permitted step ended had been reported before")
+pub(crate) fn lapsed(lease: &Lease) -> String {
+    format!("{} and no step was permitted to change anything in this attempt", silence(lease))
 }
 
-pub(crate) fn uncertain(ttl: Millis, step: &StepName) -> String {
-    format!("nothing was heard for {ttl} and step {step} was permitted: it may be running or done")
+pub(crate) fn interrupted(lease: &Lease) -> String {
+    format!("{}; how each permitted step ended had been reported before", silence(lease))
+}
+
+pub(crate) fn uncertain(lease: &Lease, step: &StepName) -> String {
+    format!("{} and step {step} was permitted: it may be running or done", silence(lease))
 }
 
 pub(crate) fn end_unknown(step: &StepName) -> String {

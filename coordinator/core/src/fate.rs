@@ -232,6 +232,8 @@ fn tells_mutation(deployment: &Deployment, body: &EvidenceBody) -> bool {
         | EvidenceBody::InquiryFailed { .. }
         | EvidenceBody::JournalWord { .. }
         | EvidenceBody::Attested { .. }
+        | EvidenceBody::IdentityLocked { .. }
+        | EvidenceBody::IdentityUnlocked { .. }
         | EvidenceBody::Note { .. } => false,
     }
 }

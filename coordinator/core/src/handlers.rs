@@ -2,6 +2,7 @@
 
 pub(crate) mod assign;
 pub(crate) mod attest;
+pub(crate) mod away;
 pub(crate) mod back;
 pub(crate) mod cancel;
 pub(crate) mod deadline;
@@ -9,6 +10,7 @@ pub(crate) mod declare;
 pub(crate) mod finding;
 pub(crate) mod heard;
 pub(crate) mod hold;
+pub(crate) mod identity;
 pub(crate) mod inquire;
 pub(crate) mod journal;
 pub(crate) mod offer;

@@ -120,6 +120,7 @@ impl History {
             | Event::Waits { .. }
             | Event::LeaseGranted { readmits: None, .. }
             | Event::LeaseRenewed { .. }
+            | Event::AgentAway { .. }
             | Event::OfferAccepted { .. }
             | Event::OfferDeclined { .. }
             | Event::ReportAccepted { .. }

@@ -147,6 +147,17 @@ pub enum Input {
         /// About what.
         claim: Claim,
     },
+    /// An agent says that it goes and will be back.
+    Detached {
+        /// Who.
+        speaker: Speaker,
+        /// About what it holds.
+        claim: Claim,
+        /// How long it will be away.
+        away: Millis,
+        /// What a lease is given for that at most, as the coordinator is configured.
+        bound: Millis,
+    },
     /// An agent asks to begin a mutating step.
     PermitRequested {
         /// Who.
@@ -183,6 +194,28 @@ pub enum Input {
         runner: Runner,
         /// For people.
         detail: String,
+        /// The identity of the evidence. Drawn by the caller.
+        evidence: EvidenceId,
+    },
+    /// A copy of an agent was seen: the word of its journal is no proof.
+    IdentityLocked {
+        /// Which agent.
+        agent: AgentName,
+        /// The journal.
+        incarnation: IncarnationId,
+        /// What was seen, for people.
+        because: String,
+        /// The identity of the evidence. Drawn by the caller.
+        evidence: EvidenceId,
+    },
+    /// A person said which copy is the agent: what its journal says from now on counts.
+    IdentityUnlocked {
+        /// Which agent.
+        agent: AgentName,
+        /// The journal.
+        incarnation: IncarnationId,
+        /// Who.
+        by: OperatorName,
         /// The identity of the evidence. Drawn by the caller.
         evidence: EvidenceId,
     },

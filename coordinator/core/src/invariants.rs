@@ -20,6 +20,7 @@ mod i10_no_unsafe_repeat;
 mod i14_never_mutated;
 mod i17_a_hold_starts_nothing;
 mod i18_carried_steps_were_read;
+mod i19_an_absence_grants_nothing;
 
 /// One event and the states around it.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +48,7 @@ pub struct Violation {
 /// One invariant: its name, and whether it holds on a step.
 type Invariant = (&'static str, fn(&Step<'_>) -> Result<(), &'static str>);
 
-const ALL: [Invariant; 12] = [
+const ALL: [Invariant; 13] = [
     ("I1", i01_one_reservation::holds),
     ("I2", i02_fences_grow::holds),
     ("I3", i03_permit_first::holds),
@@ -60,6 +61,7 @@ const ALL: [Invariant; 12] = [
     ("I14", i14_never_mutated::holds),
     ("I17", i17_a_hold_starts_nothing::holds),
     ("I18", i18_carried_steps_were_read::holds),
+    ("I19", i19_an_absence_grants_nothing::holds),
 ];
 
 /// Checks one step of a history.

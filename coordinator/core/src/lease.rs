@@ -4,12 +4,27 @@ use holdfast_common::id::AttemptId;
 use holdfast_common::spec::RetrySpec;
 use holdfast_common::time::{Millis, Serving};
 
+use crate::bugs::{self, Bug};
 use crate::input::{Jitter, Now};
-use crate::state::{Lease, Run, TargetState};
+use crate::state::{Away, Lease, Run, TargetState};
 
-/// When a lease lapses, should nothing be heard any more.
+/// When a lease lapses, should nothing be heard any more. A planned absence moves that once, until the agent is heard again.
 pub(crate) fn lapses_at(lease: &Lease, margin: Millis) -> Serving {
-    lease.heard.after(lease.ttl).after(margin)
+    let silent = lease.heard.after(lease.ttl);
+    let away = lease.away.as_ref().filter(|away| !away.is_back).map(|away| away.until);
+    away.map_or(silent, |until| until.max(silent)).after(margin)
+}
+
+/// What a planned absence gives a lease: what was asked for, at most `bound`, once. `None` where it gives nothing.
+pub(crate) fn away(lease: &Lease, now: Now, asked: Millis, bound: Millis) -> Option<Away> {
+    let had = lease.away.is_some() && !bugs::on(Bug::AwayAgain);
+    let added = asked.min(bound);
+    (!had && added > Millis(0)).then(|| Away {
+        since: now.wall,
+        added,
+        until: now.serving.after(lease.ttl).after(added),
+        is_back: false,
+    })
 }
 
 /// Whether a lease lives at this instant.

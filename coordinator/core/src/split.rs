@@ -33,11 +33,11 @@ pub(crate) fn lapse(draft: &mut Draft<'_>, jitter: Jitter) {
     let now = draft.now;
     let Some(attempt) = draft.current().and_then(Deployment::live) else { return };
     let Some(lease) = attempt.lease.as_ref().filter(|lease| !lease::lives(lease, now)) else { return };
-    let (id, ttl) = (attempt.id, lease.ttl);
+    let id = attempt.id;
     let (state, because) = match attempt.open_permit() {
-        Some(step) => (AttemptState::Uncertain, explain::uncertain(ttl, &step.name)),
-        None if attempt.ever_permitted() => (AttemptState::Interrupted, explain::interrupted(ttl)),
-        None => (AttemptState::Lapsed, explain::lapsed(ttl)),
+        Some(step) => (AttemptState::Uncertain, explain::uncertain(lease, &step.name)),
+        None if attempt.ever_permitted() => (AttemptState::Interrupted, explain::interrupted(lease)),
+        None => (AttemptState::Lapsed, explain::lapsed(lease)),
     };
     if state == AttemptState::Uncertain {
         uncertain(draft, because);

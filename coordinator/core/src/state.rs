@@ -13,9 +13,9 @@ mod deployment;
 mod evidence;
 mod hold;
 
-pub use attempt::{Attempt, AttemptState, CarryState, Lease, PastAttempt, Seen, StepRun, StepState};
+pub use attempt::{Attempt, AttemptState, Away, CarryState, Lease, PastAttempt, Seen, StepRun, StepState};
 pub use deployment::{
-    Base, CancelCause, Cancellation, Deployment, DeploymentState, Ended, Kind, RollbackOf, Undone, Waiting,
+    Base, CancelCause, Cancellation, Deployment, DeploymentState, Ended, Kind, RollbackOf, Trust, Undone, Waiting,
 };
 pub use evidence::{DecisionRecord, Evidence, EvidenceBody, EvidenceSequence, Inquiry, InquiryKind};
 pub use hold::{HighestOrder, HoldEnd, HoldUntil, OperatorHold};

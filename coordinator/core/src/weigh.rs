@@ -19,9 +19,13 @@
 //! its own report of the end, where the target trusts it  as reported
 //! anything else, age included                            nothing
 //! ```
+//!
+//! While a journal is locked, because a copy of its agent was seen, none of its words proves anything, earlier ones neither,
+//! and no raise or reading that went through its agent. After a person unlocked it what comes then counts. A reading from before
+//! the lock is asked for anew: the runner may have been taken for out on such a word.
 
-use holdfast_common::adapter::Capability;
-use holdfast_common::id::{EvidenceId, OperationId, ResourceName, Revision, StepName};
+use holdfast_common::adapter::{Capability, Inspect};
+use holdfast_common::id::{AgentName, EvidenceId, IncarnationId, OperationId, ResourceName, Revision, StepName};
 use holdfast_common::outcome::{OperationState, Reading, StepEnd};
 use holdfast_common::recovery::{AttestedRunner, AttestedTarget, Runner};
 use holdfast_common::report::{FiledReason, Report, ReportBody};
@@ -32,7 +36,7 @@ use crate::bugs::{self, Bug};
 use crate::explain;
 use crate::fate::{self, Fate};
 use crate::policy;
-use crate::state::{Attempt, Deployment, DeploymentState, Evidence, EvidenceBody, StepState, TargetState};
+use crate::state::{Attempt, Deployment, DeploymentState, Evidence, EvidenceBody, StepState, TargetState, Trust};
 
 /// What is known of the runner, and by what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,6 +120,10 @@ fn weigh_runner(
     if known.for_good {
         return known;
     }
+    if let Some(why) = doubted(deployment, attempt, evidence) {
+        let because = if known.runner == Runner::Unknown { why } else { known.because.clone() };
+        return RunnerKnown { because, ..known };
+    }
     let Some(step) = in_question(deployment) else { return known };
     let outlives = capability(state, step).is_none_or(|capability| capability.outlives);
     let outlives = outlives && !bugs::on(Bug::OutlivingCountsAsOut);
@@ -181,8 +189,102 @@ fn weigh_runner(
         | EvidenceBody::JournalWord { .. }
         | EvidenceBody::Inspection { .. }
         | EvidenceBody::InquiryFailed { .. }
+        | EvidenceBody::IdentityLocked { .. }
+        | EvidenceBody::IdentityUnlocked { .. }
         | EvidenceBody::Note { .. } => known,
     }
+}
+
+/// Why a word of the attempt's own journal, or a raise through its agent, counts for nothing; `None` where that is not so.
+fn doubted(deployment: &Deployment, attempt: &Attempt, evidence: &Evidence) -> Option<String> {
+    let what = match &evidence.body {
+        body @ EvidenceBody::LateReport { .. } if is_own(deployment, attempt, body) => "what its journal reported",
+        EvidenceBody::JournalWord { incarnation, attempt: about, .. }
+            if deployment.is_of(attempt, *about) && *incarnation == attempt.incarnation =>
+        {
+            "what its journal said"
+        }
+        EvidenceBody::FencedOff { agent, .. } if agent == &attempt.agent => "the raise through it",
+        EvidenceBody::LateReport { .. }
+        | EvidenceBody::JournalWord { .. }
+        | EvidenceBody::FencedOff { .. }
+        | EvidenceBody::Inspection { .. }
+        | EvidenceBody::Attested { .. }
+        | EvidenceBody::InquiryFailed { .. }
+        | EvidenceBody::IdentityLocked { .. }
+        | EvidenceBody::IdentityUnlocked { .. }
+        | EvidenceBody::Note { .. } => return None,
+    };
+    let agent = &attempt.agent;
+    match deployment.trust(attempt.incarnation) {
+        trust if trust.covers(evidence.sequence) => None,
+        Trust::Locked { because, .. } => {
+            Some(format!("{what} proves nothing: the identity of {agent} is locked, {because} was seen"))
+        }
+        Trust::Again { .. } | Trust::Whole => {
+            Some(format!("{what} proves nothing: it is from before the identity of {agent} was unlocked"))
+        }
+    }
+}
+
+/// Whether a reading is from before a journal was locked, on whose word the runner may have been taken for out; or came through
+/// the agent itself while what it says counted for nothing.
+fn is_stale(deployment: &Deployment, attempt: &Attempt, agent: &AgentName, evidence: &Evidence) -> bool {
+    let trust = deployment.trust(attempt.incarnation);
+    let through_itself = agent == &attempt.agent && !trust.covers(evidence.sequence);
+    through_itself || evidence.sequence <= trust.doubted_until()
+}
+
+/// A journal that said of a step that it was never started, although its resource shows the step's operation as applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contradiction {
+    /// Whose.
+    pub agent: AgentName,
+    /// Which journal.
+    pub incarnation: IncarnationId,
+    /// The step.
+    pub step: StepName,
+}
+
+/// Whether the newest evidence of the current deployment is a reading that contradicts a journal: an operation that nobody was
+/// permitted to begin but one attempt, whose journal says that it did not.
+#[must_use]
+pub fn contradiction(state: &TargetState) -> Option<Contradiction> {
+    let deployment = state.current.as_ref()?;
+    let EvidenceBody::Inspection { step, reading, resource, .. } = &deployment.evidence.last()?.body else {
+        return None;
+    };
+    let spec = deployment.step(step)?;
+    let tells = capability(state, spec).is_some_and(|capability| capability.inspect == Inspect::Operation);
+    if !tells || reading.state != OperationState::Applied || !is_right_resource(state, resource, reading) {
+        return None;
+    }
+    let permitted = |attempt: &&Attempt| attempt.step(step).is_some_and(|run| run.permitted_at.is_some());
+    let mut permitted = deployment.attempts.iter().filter(permitted);
+    let (Some(attempt), None) = (permitted.next(), permitted.next()) else { return None };
+    says_never_started(deployment, attempt, step).then(|| Contradiction {
+        agent: attempt.agent.clone(),
+        incarnation: attempt.incarnation,
+        step: step.clone(),
+    })
+}
+
+fn says_never_started(deployment: &Deployment, attempt: &Attempt, step: &StepName) -> bool {
+    let in_time = attempt.step(step).is_some_and(|run| run.state == StepState::Ended(StepEnd::NotStarted));
+    in_time
+        || deployment.evidence.iter().any(|evidence| match &evidence.body {
+            body @ EvidenceBody::LateReport { report, .. } => {
+                is_own(deployment, attempt, body) && late_end(report, step) == Some(StepEnd::NotStarted)
+            }
+            EvidenceBody::Attested { .. }
+            | EvidenceBody::Inspection { .. }
+            | EvidenceBody::FencedOff { .. }
+            | EvidenceBody::InquiryFailed { .. }
+            | EvidenceBody::JournalWord { .. }
+            | EvidenceBody::IdentityLocked { .. }
+            | EvidenceBody::IdentityUnlocked { .. }
+            | EvidenceBody::Note { .. } => false,
+        })
 }
 
 /// A late report of the attempt's own journal under its own fence, or under that of the attempt whose process it went on with.
@@ -251,16 +353,18 @@ fn observed(report: &Report) -> Option<Revision> {
 
 /// Whether the step was read since the last attempt's runner was out.
 pub(crate) fn was_read(deployment: &Deployment, step: &StepName) -> bool {
-    let last = deployment.attempts.last().map(|attempt| attempt.id);
+    let Some(last) = deployment.attempts.last() else { return false };
     deployment.evidence.iter().any(|evidence| match &evidence.body {
-        EvidenceBody::Inspection { attempt, after_runner_out, step: of, .. } => {
-            *attempt == last && *after_runner_out && of == step
+        EvidenceBody::Inspection { attempt, after_runner_out, agent, step: of, .. } => {
+            *attempt == Some(last.id) && *after_runner_out && of == step && !is_stale(deployment, last, agent, evidence)
         }
         EvidenceBody::LateReport { .. }
         | EvidenceBody::Attested { .. }
         | EvidenceBody::FencedOff { .. }
         | EvidenceBody::InquiryFailed { .. }
         | EvidenceBody::JournalWord { .. }
+        | EvidenceBody::IdentityLocked { .. }
+        | EvidenceBody::IdentityUnlocked { .. }
         | EvidenceBody::Note { .. } => false,
     })
 }
@@ -276,6 +380,8 @@ pub(crate) fn told_end(deployment: &Deployment, attempt: &Attempt, step: &StepNa
         | EvidenceBody::FencedOff { .. }
         | EvidenceBody::InquiryFailed { .. }
         | EvidenceBody::JournalWord { .. }
+        | EvidenceBody::IdentityLocked { .. }
+        | EvidenceBody::IdentityUnlocked { .. }
         | EvidenceBody::Note { .. } => false,
     })
 }
@@ -288,13 +394,19 @@ fn weigh_step(
     known: StepKnown,
     evidence: &Evidence,
 ) -> StepKnown {
+    if doubted(deployment, attempt, evidence).is_some() {
+        return known;
+    }
     let ids = vec![evidence.id];
     match &evidence.body {
         EvidenceBody::Inspection { attempt: about, after_runner_out, agent, resource, step: of, reading, .. }
             if *about == Some(attempt.id) && of == &step.name =>
         {
             let in_order = *after_runner_out || bugs::on(Bug::ReadingBeforeRunnerOut);
-            if !in_order || !is_right_resource(state, resource, reading) {
+            if !in_order
+                || is_stale(deployment, attempt, agent, evidence)
+                || !is_right_resource(state, resource, reading)
+            {
                 return known;
             }
             let found = reading.state_of(step.revision.as_ref());
@@ -371,6 +483,8 @@ fn weigh_step(
         | EvidenceBody::FencedOff { .. }
         | EvidenceBody::InquiryFailed { .. }
         | EvidenceBody::JournalWord { .. }
+        | EvidenceBody::IdentityLocked { .. }
+        | EvidenceBody::IdentityUnlocked { .. }
         | EvidenceBody::Note { .. } => known,
     }
 }
@@ -393,6 +507,8 @@ pub(crate) fn attested(deployment: &Deployment, target: Option<AttestedTarget>) 
         | EvidenceBody::FencedOff { .. }
         | EvidenceBody::InquiryFailed { .. }
         | EvidenceBody::JournalWord { .. }
+        | EvidenceBody::IdentityLocked { .. }
+        | EvidenceBody::IdentityUnlocked { .. }
         | EvidenceBody::Note { .. } => false,
     });
     found.map(|evidence| evidence.id)

@@ -9,9 +9,10 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use holdfast_common::code::Code;
-use holdfast_common::id::TargetName;
+use holdfast_common::id::{AgentName, TargetName};
 use holdfast_common::problem::Problem;
 use holdfast_common::time::Wall;
 use holdfast_net::bearer;
@@ -22,12 +23,14 @@ use tonic::codegen::Service;
 use tonic::codegen::http::{HeaderMap, Request, Response};
 use tonic::metadata::MetadataMap;
 
+use super::guesses::Guesses;
 use super::methods::{Answers, Demand, Method, Over, method};
+use super::revocations::{Revocations, ShownCertificate};
 use super::role::Permission;
 use super::scope::Scope;
 use super::secret::Hash;
 use super::token::{Standing, Token};
-use super::{DEADLINE, Operator, WallClock};
+use super::{DEADLINE, Operator, PresentedToken, WallClock};
 use crate::grpc::status;
 
 /// Where tokens are looked up.
@@ -49,17 +52,25 @@ pub struct Guard<S> {
     books: Books,
 }
 
+/// What the gate looks things up in.
 #[derive(Clone)]
-struct Books {
-    tokens: Arc<dyn Tokens>,
-    refusals: Arc<dyn Refusals>,
-    clock: WallClock,
+pub struct Books {
+    /// Operators' tokens.
+    pub tokens: Arc<dyn Tokens>,
+    /// Where refusals are kept.
+    pub refusals: Arc<dyn Refusals>,
+    /// Certificates that open nothing.
+    pub revocations: Revocations,
+    /// Who presented wrong join tokens.
+    pub guesses: Arc<Guesses>,
+    /// For people, and for the expiry of tokens.
+    pub clock: WallClock,
 }
 
 impl<S> Guard<S> {
     /// Around a service that answers every row of the table.
-    pub fn new(inner: S, tokens: Arc<dyn Tokens>, refusals: Arc<dyn Refusals>, clock: WallClock) -> Self {
-        Self { inner, books: Books { tokens, refusals, clock } }
+    pub fn new(inner: S, books: Books) -> Self {
+        Self { inner, books }
     }
 }
 
@@ -101,9 +112,24 @@ async fn admit(method: &Method, request: &mut Request<Body>, books: &Books) -> R
     match method.demand {
         Demand::Nothing => Ok(()),
         Demand::AgentCertificate => {
-            let agent = request.extensions().get::<Peer>().and_then(|peer| peer.agent.clone());
-            let agent = agent.ok_or_else(|| status::plain(Code::NotAnAgent, Code::NotAnAgent.title()))?;
+            let shown = request.extensions().get::<Peer>().and_then(of_agent);
+            let (agent, shown) = shown.ok_or_else(|| status::plain(Code::NotAnAgent, Code::NotAnAgent.title()))?;
+            if books.revocations.bar(&agent, &shown) {
+                books.refusals.keep(format!("agent {agent}"), method.path.to_owned(), revoked_title(&agent));
+                return Err(revoked(&agent));
+            }
             request.extensions_mut().insert(super::CertifiedAgent(agent));
+            request.extensions_mut().insert(shown);
+            Ok(())
+        }
+        Demand::JoinToken => {
+            let hash = presented(request.headers())?;
+            let address = request.extensions().get::<Peer>().map(|peer| peer.address.ip());
+            let address = address.ok_or_else(|| Status::internal("a connection without a peer"))?;
+            if books.guesses.shut_out(address, Instant::now()) {
+                return Err(guessing());
+            }
+            request.extensions_mut().insert(PresentedToken { hash, address });
             Ok(())
         }
         Demand::SignedIn => {
@@ -122,6 +148,36 @@ async fn admit(method: &Method, request: &mut Request<Body>, books: &Books) -> R
             Ok(())
         }
     }
+}
+
+fn of_agent(peer: &Peer) -> Option<(AgentName, ShownCertificate)> {
+    let (fingerprint, validity) = (peer.fingerprint.clone()?, peer.validity?);
+    let (valid_from, valid_until) = (validity.from, validity.until);
+    Some((peer.agent.clone()?, ShownCertificate { fingerprint, valid_from, valid_until }))
+}
+
+fn revoked_title(agent: &AgentName) -> String {
+    format!("this certificate of agent {agent} was revoked, or the agent was removed")
+}
+
+/// The refusal to an agent whose certificate opens nothing any more.
+pub(crate) fn revoked(agent: &AgentName) -> Status {
+    status::of(
+        &Problem::new(Code::CertificateRevoked, revoked_title(agent))
+            .so("what runs on its host goes on and is not touched; what it would report is refused")
+            .next("if the host is to come back, an operator: holdfast agent token create")
+            .next("then on the host: holdfast-agent join")
+            .with("agent", agent.as_str()),
+    )
+}
+
+/// The refusal to an address that guessed too often.
+pub(crate) fn guessing() -> Status {
+    status::of(
+        &Problem::new(Code::JoinGuessing, "too many wrong join tokens came from this address")
+            .so("no token from there is looked at for ten minutes; agents that are enrolled are not affected")
+            .next("wait ten minutes, then join with the token as it was shown"),
+    )
 }
 
 fn presented(headers: &HeaderMap) -> Result<Hash, Status> {

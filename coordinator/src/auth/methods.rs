@@ -12,6 +12,8 @@ pub enum Demand {
     Nothing,
     /// A certificate that names an agent.
     AgentCertificate,
+    /// A join token, of an agent that has no certificate yet. What it is worth, the handler says.
+    JoinToken,
     /// Any token that is good.
     SignedIn,
     /// A token with this permission, over what is named beside it.
@@ -58,6 +60,7 @@ const fn streaming(path: &'static str, demand: Demand) -> Method {
 const VIEW: Demand = on_target(Permission::View);
 const LIST: Demand = Demand::Token(Permission::View, Over::Each);
 const AUDIT: Demand = Demand::Token(Permission::Audit, Over::Each);
+const AGENTS: Demand = Demand::Token(Permission::Agents, Over::Each);
 const MANAGE: Demand = Demand::Token(Permission::Admin, Over::Each);
 
 const fn on_target(permission: Permission) -> Demand {
@@ -98,6 +101,16 @@ pub const METHODS: &[Method] = &[
     once("/holdfast.v1.OperatorService/Rollback", on_target(Permission::Rollback)),
     streaming("/holdfast.v1.OperatorService/ExportAudit", AUDIT),
     once("/holdfast.v1.OperatorService/ListAudit", AUDIT),
+    once("/holdfast.v1.OperatorService/CreateJoinToken", AGENTS),
+    once("/holdfast.v1.OperatorService/ListJoinTokens", AGENTS),
+    once("/holdfast.v1.OperatorService/RevokeJoinToken", AGENTS),
+    once("/holdfast.v1.OperatorService/RemoveAgent", AGENTS),
+    once("/holdfast.v1.OperatorService/RevokeCertificate", AGENTS),
+    once("/holdfast.v1.OperatorService/UnlockAgent", AGENTS),
+    once("/holdfast.v1.EnrollService/Enroll", Demand::JoinToken),
+    once("/holdfast.v1.EnrollService/Renew", Demand::AgentCertificate),
+    once("/holdfast.v1.OperatorService/DrainAgent", AGENTS),
+    once("/holdfast.v1.OperatorService/ResumeAgent", AGENTS),
     once("/grpc.health.v1.Health/Check", Demand::Nothing),
     streaming("/grpc.health.v1.Health/Watch", Demand::Nothing),
     streaming("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", Demand::SignedIn),

@@ -6,7 +6,9 @@
 //! [`crate::grpc`]'s own `find`, which gives out no target and no deployment without a permission on it.
 
 pub mod guard;
+pub mod guesses;
 pub mod methods;
+pub mod revocations;
 pub mod role;
 pub mod scope;
 pub mod secret;
@@ -18,7 +20,9 @@ use holdfast_common::id::{AgentName, OperatorName};
 use holdfast_common::time::Wall;
 use tonic::Status;
 
-pub use guard::{Guard, Refusals, Tokens};
+pub use guard::{Books, Guard, Refusals, Tokens};
+pub use guesses::Guesses;
+pub use revocations::{Revocations, ShownCertificate};
 pub use role::{Permission, Role};
 pub use scope::{Grant, Scope};
 pub use secret::{Hash, Secret};
@@ -46,6 +50,15 @@ pub struct Operator {
 /// The agent behind a request. Put there by [`Guard`], from the certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertifiedAgent(pub AgentName);
+
+/// The join token behind a request, and where it comes from. Put there by [`Guard`]: nobody has looked yet whether it is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PresentedToken {
+    /// By which it is looked up.
+    pub hash: Hash,
+    /// Whose guesses it counts among.
+    pub address: std::net::IpAddr,
+}
 
 /// Who the guard let in. A handler whose row demands it can't be reached without.
 pub fn caller<C: Clone + Send + Sync + 'static, T>(request: &tonic::Request<T>) -> Result<C, Status> {

@@ -9,6 +9,8 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 const PREFIX: &str = "hf_";
+/// A token that hosts join with.
+const JOINING: &str = "hfj_";
 const BYTES: usize = 32;
 
 /// A token in the clear. Never stored, never printed by `Debug`.
@@ -18,9 +20,18 @@ pub struct Secret(String);
 impl Secret {
     /// 32 bytes from the system's random source.
     pub fn generate() -> Result<Self, NoRandomness> {
+        Self::beginning(PREFIX)
+    }
+
+    /// The same for hosts that join.
+    pub fn for_joining() -> Result<Self, NoRandomness> {
+        Self::beginning(JOINING)
+    }
+
+    fn beginning(prefix: &str) -> Result<Self, NoRandomness> {
         let mut bytes = [0; BYTES];
         OsRng.try_fill_bytes(&mut bytes).map_err(NoRandomness)?;
-        Ok(Self(format!("{PREFIX}{}", hex(&bytes))))
+        Ok(Self(format!("{prefix}{}", hex(&bytes))))
     }
 
     /// The text that goes into an `authorization` header. To be shown once, to whoever made it.

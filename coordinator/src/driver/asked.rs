@@ -7,6 +7,7 @@ use holdfast_common::id::{AttemptId, DeploymentId, EvidenceId, OperatorName, Req
 use holdfast_common::recovery::{Attestation, DecisionKind, Runner};
 use holdfast_common::report::{Declined, Report};
 use holdfast_common::spec::{DeploymentSpec, PlanDigest, TargetSpec};
+use holdfast_common::time::Millis;
 use holdfast_coordinator_core::input::{Finding, Speaker, Until};
 use holdfast_coordinator_core::rollback::Retained;
 use holdfast_coordinator_core::state::EvidenceSequence;
@@ -70,6 +71,15 @@ pub enum Asked {
         speaker: Speaker,
         /// About what.
         claim: Claim,
+    },
+    /// An agent says that it goes and will be back.
+    Detached {
+        /// Who.
+        speaker: Speaker,
+        /// About what it holds.
+        claim: Claim,
+        /// How long it will be away.
+        away: Millis,
     },
     /// An agent asks to begin a mutating step.
     PermitRequested {
@@ -192,6 +202,7 @@ impl Asked {
             Asked::Unhold { by } => Some(("unhold", by)),
             Asked::OfferAnswered { .. }
             | Asked::Heard { .. }
+            | Asked::Detached { .. }
             | Asked::PermitRequested { .. }
             | Asked::Reported { .. }
             | Asked::JournalSpoke { .. }
@@ -209,6 +220,7 @@ impl Asked {
             Asked::Declare { .. }
             | Asked::Submit { .. }
             | Asked::Rollback { .. }
+            | Asked::Detached { .. }
             | Asked::JournalSpoke { .. }
             | Asked::Cancel { .. }
             | Asked::Inspect { .. }
@@ -226,6 +238,7 @@ impl Asked {
         match self {
             Asked::OfferAnswered { claim, .. }
             | Asked::Heard { claim, .. }
+            | Asked::Detached { claim, .. }
             | Asked::PermitRequested { claim, .. }
             | Asked::Reported { claim, .. }
             | Asked::JournalSpoke { claim, .. } => Some(claim.deployment),

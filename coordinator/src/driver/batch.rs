@@ -106,6 +106,7 @@ fn points(event: &Event) -> Option<(CrashPoint, CrashPoint)> {
         | Event::Reserved { .. }
         | Event::Waits { .. }
         | Event::LeaseRenewed { .. }
+        | Event::AgentAway { .. }
         | Event::OfferAccepted { .. }
         | Event::OfferDeclined { .. }
         | Event::AttemptEnded { .. }

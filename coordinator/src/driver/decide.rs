@@ -5,7 +5,7 @@ use std::sync::Arc;
 use holdfast_common::claim::Claim;
 use holdfast_common::id::{AttemptId, DeploymentId, TargetName};
 use holdfast_common::report::{Disposition, Report};
-use holdfast_common::time::Serving;
+use holdfast_common::time::{Millis, Serving};
 use holdfast_coordinator_core::event::Event;
 use holdfast_coordinator_core::input::Speaker;
 use holdfast_coordinator_core::{Answer, Input, Now, Refusal, TargetState, Written, decide, record};
@@ -37,6 +37,8 @@ pub(super) struct Inner {
     pub(super) verdict: Verdict,
     /// Whether so many agents fell silent at once that nothing new is handed out.
     pub(super) suspected: bool,
+    /// What a lease is given for a planned absence of its agent at most.
+    pub(super) absence: Millis,
 }
 
 /// What goes into the store with a decision beside its events.

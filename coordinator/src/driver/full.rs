@@ -174,6 +174,7 @@ fn waits_for(message: &Message) -> Option<&str> {
     match &message.body {
         Body::Ask { target, asked, .. } => match &**asked {
             Asked::OfferAnswered { .. }
+            | Asked::Detached { .. }
             | Asked::PermitRequested { .. }
             | Asked::Reported { .. }
             | Asked::JournalSpoke { .. }
@@ -194,8 +195,12 @@ fn waits_for(message: &Message) -> Option<&str> {
         Body::State { .. }
         | Body::TargetOf { .. }
         | Body::Agent { .. }
+        | Body::Identify { .. }
+        | Body::Drain { .. }
+        | Body::Resume { .. }
         | Body::MakeToken { .. }
         | Body::RevokeToken { .. }
+        | Body::Fleet { .. }
         | Body::Refused { .. }
         | Body::SessionStarted(_)
         | Body::AgentsChanged

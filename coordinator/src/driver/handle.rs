@@ -3,16 +3,21 @@
 use std::sync::{Arc, mpsc};
 
 use holdfast_common::claim::Claim;
-use holdfast_common::id::{DeploymentId, OperatorName, TargetName};
+use holdfast_common::id::{AgentName, DeploymentId, OperatorName, TargetName};
 use holdfast_common::report::{Disposition, Report};
+use holdfast_common::time::Wall;
 use holdfast_coordinator_core::TargetState;
+use holdfast_coordinator_core::identity::Identity;
 use holdfast_coordinator_core::input::Speaker;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
+use super::fleet::{Change, Enrolment, Settled};
+use super::identities::{Judged, Judging};
 use super::inbox::{Body, Message, OrphanReport, Published, Reply, WAITING};
 use super::watchers::News;
 use super::{Asked, Error, Told};
-use crate::store::{AgentRow, TokenRow};
+use crate::joining;
+use crate::store::{AgentRow, CertificateRow, DrainRow, JoinTokenRow, TokenRow};
 
 /// Cheap to clone.
 ///
@@ -108,6 +113,16 @@ impl Handle {
         self.call(|reply| Body::Agent { row: Box::new(row), reply }).await
     }
 
+    /// Reads who the agent is, judges, and writes it, in one transaction with what is to be kept of it. Answers once it is on
+    /// disk. `judge` may be called again from the start, when it could not be written.
+    pub async fn identify<T: Send + 'static>(
+        &self,
+        agent: AgentName,
+        judge: impl Fn(&mut Identity, Wall) -> Judged<T> + Send + Sync + 'static,
+    ) -> Result<T, Error> {
+        self.call(|reply| Body::Identify { agent, judge: Arc::new(Judging { judge, reply }) }).await
+    }
+
     /// Writes a new token. False, and nothing is written, if a valid one of that name is there.
     pub async fn make_token(&self, row: TokenRow) -> Result<bool, Error> {
         self.call(|reply| Body::MakeToken { row: Box::new(row), reply }).await
@@ -116,6 +131,70 @@ impl Handle {
     /// Takes that token back. False if it is not there any more, or another one has its name by now.
     pub async fn revoke_token(&self, row: TokenRow, by: OperatorName) -> Result<bool, Error> {
         self.call(|reply| Body::RevokeToken { row: Box::new(row), by, reply }).await
+    }
+
+    /// Writes a new join token.
+    pub async fn make_join_token(&self, row: JoinTokenRow) -> Result<(), Error> {
+        self.change(Change::MakeToken(row)).await.map(drop)
+    }
+
+    /// Takes the join token back that is listed so; `None` if there is none, or it was taken back before.
+    pub async fn revoke_join_token(&self, id: String, by: OperatorName) -> Result<Option<JoinTokenRow>, Error> {
+        match self.change(Change::RevokeToken { id, by }).await? {
+            Settled::Token(row) => Ok(Some(row)),
+            Settled::Done | Settled::Nothing | Settled::Joined(_) | Settled::Revoked(_) => Ok(None),
+        }
+    }
+
+    /// Takes a host in, or says why not. `certificate` counts only if it is.
+    pub async fn join(
+        &self,
+        asked: joining::Asked,
+        certificate: CertificateRow,
+    ) -> Result<Result<Enrolment, joining::Refusal>, Error> {
+        match self.change(Change::Join { asked, certificate }).await? {
+            Settled::Joined(joined) => Ok(joined),
+            Settled::Done | Settled::Nothing | Settled::Token(_) | Settled::Revoked(_) => {
+                Ok(Err(joining::Refusal::Unknown))
+            }
+        }
+    }
+
+    /// Writes one more certificate of an agent that showed the one with that fingerprint. False if it may not any more.
+    pub async fn renew(&self, agent: AgentName, shown: String, certificate: CertificateRow) -> Result<bool, Error> {
+        self.change(Change::Renew { agent, shown, certificate }).await.map(|settled| settled.wrote())
+    }
+
+    /// Nothing that the agent shows opens anything any more. False if that is so already.
+    pub async fn remove_agent(&self, agent: AgentName, by: OperatorName, reason: String) -> Result<bool, Error> {
+        self.change(Change::Remove { agent, by, reason }).await.map(|settled| settled.wrote())
+    }
+
+    /// The certificate opens nothing any more. Answers whose it is, where that is known.
+    pub async fn revoke_certificate(
+        &self,
+        fingerprint: String,
+        by: OperatorName,
+        reason: String,
+    ) -> Result<Option<AgentName>, Error> {
+        match self.change(Change::Revoke { fingerprint, by, reason }).await? {
+            Settled::Revoked(agent) => Ok(agent),
+            Settled::Done | Settled::Nothing | Settled::Token(_) | Settled::Joined(_) => Ok(None),
+        }
+    }
+
+    async fn change(&self, change: Change) -> Result<Settled, Error> {
+        self.call(|reply| Body::Fleet { change: Box::new(change), reply }).await
+    }
+
+    /// Writes that an agent gets nothing new.
+    pub async fn drain(&self, row: DrainRow) -> Result<(), Error> {
+        self.call(|reply| Body::Drain { row: Box::new(row), reply }).await
+    }
+
+    /// Writes that an agent gets new work again. False if that was so.
+    pub async fn resume(&self, agent: AgentName, by: OperatorName) -> Result<bool, Error> {
+        self.call(|reply| Body::Resume { agent, by, reply }).await
     }
 
     /// Keeps that `who` was refused `what`, and why. Dropped when the driver has more to do than it can.

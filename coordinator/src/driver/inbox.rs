@@ -6,15 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use holdfast_common::claim::Claim;
-use holdfast_common::id::{DeploymentId, OperatorName, TargetName};
+use holdfast_common::id::{AgentName, DeploymentId, OperatorName, TargetName};
 use holdfast_common::report::{Disposition, Report};
 use holdfast_coordinator_core::TargetState;
 use holdfast_coordinator_core::input::Speaker;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
+use super::fleet::{Change, Settled};
+use super::identities::Judge;
 use super::watchers::Watchers;
 use super::{Asked, BATCH, Error, Handle, Told};
-use crate::store::{AgentRow, TokenRow};
+use crate::store::{AgentRow, DrainRow, TokenRow};
 
 /// Messages that may wait at once. More wait in their callers.
 pub(super) const WAITING: usize = 1024;
@@ -41,7 +43,11 @@ impl Message {
             Body::Ask { reply, .. } => reply.say(Err(why)),
             Body::Orphan { reply, .. } => reply.say(Err(why)),
             Body::Agent { reply, .. } => reply.say(Err(why)),
+            Body::Identify { judge, .. } => judge.refuse(why),
+            Body::Drain { reply, .. } => reply.say(Err(why)),
+            Body::Resume { reply, .. } => reply.say(Err(why)),
             Body::MakeToken { reply, .. } | Body::RevokeToken { reply, .. } => reply.say(Err(why)),
+            Body::Fleet { reply, .. } => reply.say(Err(why)),
             Body::State { .. }
             | Body::TargetOf { .. }
             | Body::Refused { .. }
@@ -95,8 +101,12 @@ pub(super) enum Body {
     TargetOf { deployment: DeploymentId, reply: Reply<Option<TargetName>> },
     Orphan { report: Box<OrphanReport>, reply: Reply<Result<Disposition, Error>> },
     Agent { row: Box<AgentRow>, reply: Reply<Result<(), Error>> },
+    Identify { agent: AgentName, judge: Arc<dyn Judge> },
     MakeToken { row: Box<TokenRow>, reply: Reply<Result<bool, Error>> },
     RevokeToken { row: Box<TokenRow>, by: OperatorName, reply: Reply<Result<bool, Error>> },
+    Fleet { change: Box<Change>, reply: Reply<Result<Settled, Error>> },
+    Drain { row: Box<DrainRow>, reply: Reply<Result<(), Error>> },
+    Resume { agent: AgentName, by: OperatorName, reply: Reply<Result<bool, Error>> },
     Refused { who: String, what: String, why: String },
     SessionStarted(Speaker),
     AgentsChanged,

@@ -106,6 +106,7 @@ impl Inner {
                 Input::OfferAnswered { speaker, claim, declined, jitter: self.draw.jitter() }
             }
             Asked::Heard { speaker, claim } => Input::Heard { speaker, claim },
+            Asked::Detached { speaker, claim, away } => Input::Detached { speaker, claim, away, bound: self.absence },
             Asked::PermitRequested { speaker, claim, step, plan } => {
                 Input::PermitRequested { speaker, claim, step, plan }
             }

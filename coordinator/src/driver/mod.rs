@@ -21,6 +21,7 @@ use holdfast_common::adapter::Adapter;
 use holdfast_common::id::{AgentName, ResourceName};
 use holdfast_common::spec::TargetSpec;
 use holdfast_common::time::{Millis, Wall};
+use holdfast_coordinator_core::identity::Identity;
 use holdfast_coordinator_core::input::Candidate;
 use holdfast_coordinator_core::{Effect, TargetState};
 
@@ -28,8 +29,10 @@ mod asked;
 mod batch;
 mod decide;
 mod error;
+mod fleet;
 mod full;
 mod handle;
+mod identities;
 mod inbox;
 mod input;
 mod serving;
@@ -44,7 +47,9 @@ mod tests;
 
 pub use asked::{Asked, Told};
 pub use error::{Error, Fatal};
+pub use fleet::Enrolment;
 pub use handle::Handle;
+pub use identities::Judged;
 pub use inbox::{Inbox, Message, Taken, channel};
 pub use input::PAST;
 pub use step::Driver;
@@ -65,6 +70,9 @@ pub trait Sessions: Send + Sync {
 
     /// Whether so many agents fell silent at once that nothing new is to be handed out.
     fn suspects_itself(&self) -> bool;
+
+    /// What the agent's identity is from the commit on that is under way.
+    fn stand(&self, agent: &AgentName, identity: &Identity);
 
     /// The agent's session stands. What is due is handed out to it from now on: all of it, since nothing was before.
     fn stands(&self, agent: &AgentName);
@@ -105,10 +113,12 @@ impl Moment {
 pub struct Settings {
     /// How long after its TTL a lease lapses.
     pub lease_margin: Millis,
+    /// What a lease is given for a planned absence of its agent at most.
+    pub absence: Millis,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { lease_margin: Millis::from_secs(2) }
+        Self { lease_margin: Millis::from_secs(2), absence: Millis::from_secs(120) }
     }
 }

@@ -16,6 +16,7 @@ use rand::RngCore;
 
 use super::batch::Batch;
 use super::decide::{Beside, Failure, Inner};
+use super::fleet::{self, Settled};
 use super::full::Full;
 use super::inbox::{Body, OrphanReport, Reply};
 use super::input::{Draw, Prepared};
@@ -28,7 +29,7 @@ use crate::crash::{CrashPoint, reached};
 use crate::metrics::Metrics;
 use crate::room::{Endless, Space};
 use crate::store::rows::EventFilter;
-use crate::store::{self, Reader, RefusalRow, Store, TokenRow, Transaction};
+use crate::store::{self, Act, DrainRow, Reader, RefusalRow, Store, TokenRow, Transaction};
 use crate::tokens;
 use crate::verify::Verdict;
 
@@ -79,6 +80,7 @@ impl<S: Store> Driver<S> {
             published: inbox.published.clone(),
             metrics: Arc::default(),
             gate: Room::Plenty,
+            absence: settings.absence,
             verdict: Verdict::default(),
             suspected: false,
         };
@@ -317,6 +319,7 @@ impl Inner {
                 batch.wrote |= result.is_ok();
                 batch.answer(move |_| reply.say(result));
             }
+            Body::Identify { agent, judge } => self.identify(tx, batch, agent, judge.as_ref())?,
             Body::MakeToken { row, reply } => {
                 let reply = reply.clone();
                 let result = Failure::contain(make_token(tx, row, self.now.wall).map_err(Failure::from))?;
@@ -327,6 +330,25 @@ impl Inner {
                 let reply = reply.clone();
                 let revoked = revoke_token(tx, TokenRow::clone(row), by, self.now.wall);
                 let result = Failure::contain(revoked.map_err(Failure::from))?;
+                batch.wrote |= matches!(result, Ok(true));
+                batch.answer(move |_| reply.say(result));
+            }
+            Body::Fleet { change, reply } => {
+                let reply = reply.clone();
+                let settled = fleet::settle(tx, change, self.now.wall);
+                let result = Failure::contain(settled.map_err(Failure::from))?;
+                batch.wrote |= result.as_ref().is_ok_and(Settled::wrote);
+                batch.answer(move |_| reply.say(result));
+            }
+            Body::Drain { row, reply } => {
+                let reply = reply.clone();
+                let result = Failure::contain(drain(tx, row).map_err(Failure::from))?;
+                batch.wrote |= result.is_ok();
+                batch.answer(move |_| reply.say(result));
+            }
+            Body::Resume { agent, by, reply } => {
+                let reply = reply.clone();
+                let result = Failure::contain(resume(tx, agent, by, self.now.wall).map_err(Failure::from))?;
                 batch.wrote |= matches!(result, Ok(true));
                 batch.answer(move |_| reply.say(result));
             }
@@ -386,6 +408,9 @@ impl Inner {
                 let (input, beside) = *prepared;
                 let answer = self.decide(tx, batch, target, &input, &beside)?;
                 let answer = self.keep_unknown(tx, batch, answer, &beside)?;
+                if matches!(input, Input::InquiryAnswered { .. }) {
+                    self.contradicted(tx, batch, target)?;
+                }
                 let deployment = beside.submission.map(|(deployment, _)| deployment).or(about);
                 Ok(Told { answer, deployment, existed: false, after: None })
             }
@@ -625,6 +650,22 @@ fn revoke_token(tx: &mut impl Transaction, row: TokenRow, by: &OperatorName, now
         tx.put_token(&tokens::revoked(row))?;
     }
     Ok(there)
+}
+
+fn drain(tx: &mut impl Transaction, row: &DrainRow) -> Result<(), store::Error> {
+    let DrainRow { agent, by, reason, since } = row;
+    tx.put_drain(row)?;
+    let (by, about) = (by.to_string(), agent.to_string());
+    tx.keep_act(&Act { at: *since, by, kind: "agent_drained", about, detail: reason.clone() })
+}
+
+fn resume(tx: &mut impl Transaction, agent: &AgentName, by: &OperatorName, at: Wall) -> Result<bool, store::Error> {
+    let was_drained = tx.remove_drain(agent)?;
+    if was_drained {
+        let (by, about) = (by.to_string(), agent.to_string());
+        tx.keep_act(&Act { at, by, kind: "agent_resumed", about, detail: String::new() })?;
+    }
+    Ok(was_drained)
 }
 
 /// The agent that an effect goes to; `None` for what the driver does itself.

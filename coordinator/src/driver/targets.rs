@@ -197,7 +197,10 @@ fn newest(events: &[Recorded]) -> Option<Sign> {
 }
 
 fn written(event: &Event) -> Option<Sign> {
-    if let Event::LeaseGranted { attempt, serving, .. } | Event::LeaseRenewed { attempt, serving, .. } = event {
+    if let Event::LeaseGranted { attempt, serving, .. }
+    | Event::LeaseRenewed { attempt, serving, .. }
+    | Event::AgentAway { attempt, serving, .. } = event
+    {
         return Some(Sign { attempt: *attempt, heard: *serving });
     }
     None

@@ -63,6 +63,9 @@ pub(super) fn tell(target: &TargetName, Recorded { event, deployment, .. }: &Rec
         }
         Event::HoldPlaced { hold } => info!(%target, by = %hold.by, reason = hold.reason, "target put on hold"),
         Event::HoldEnded { how } => info!(%target, how = ?how, "hold ended"),
+        Event::AgentAway { attempt, away, .. } => {
+            info!(%target, deployment, %attempt, added = %away.added, "its agent goes by plan: the lease outlasts that");
+        }
         Event::PolicyScheduled { .. }
         | Event::Reserved { .. }
         | Event::Waits { .. }
@@ -94,6 +97,12 @@ fn filed(target: &TargetName, deployment: Option<impl tracing::Value>, body: &Ev
             info!(%target, deployment, %agent, %attempt, runner = ?runner, "journal spoke");
         }
         EvidenceBody::Attested { by, .. } => info!(%target, deployment, %by, "attested"),
+        EvidenceBody::IdentityLocked { agent, incarnation, because } => {
+            warn!(%target, deployment, %agent, %incarnation, because, "the word of a locked journal proves nothing");
+        }
+        EvidenceBody::IdentityUnlocked { agent, incarnation, by } => {
+            info!(%target, deployment, %agent, %incarnation, %by, "the word of an unlocked journal counts from now on");
+        }
         EvidenceBody::Note { by, .. } => info!(%target, deployment, %by, "noted"),
     }
 }

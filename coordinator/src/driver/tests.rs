@@ -64,6 +64,8 @@ impl Agents {
 }
 
 impl Sessions for Agents {
+    fn stand(&self, _agent: &AgentName, _identity: &holdfast_coordinator_core::identity::Identity) {}
+
     fn candidates(&self, _target: &TargetSpec, _needs: &BTreeSet<Adapter>) -> Vec<Candidate> {
         let there = self.there.load(Ordering::Relaxed);
         vec![Candidate { incarnation: candidate().incarnation.filter(|_| there), ..candidate() }]
@@ -739,7 +741,7 @@ async fn the_thread_answers_wakes_itself_and_stops_in_order() {
     let (handle, inbox) = channel();
     let clock = SystemClock::new();
     let random = Box::new(StdRng::seed_from_u64(1));
-    let settings = Settings { lease_margin: holdfast_common::time::Millis(1) };
+    let settings = Settings { lease_margin: holdfast_common::time::Millis(1), ..Settings::default() };
     let driver = Driver::open(store, agents.clone(), random, settings, &inbox, Moment::of(&clock)).unwrap();
     let thread = spawn(driver, inbox, clock, holdfast_net::ops::Pulse::new()).unwrap();
     let spec = target_spec("shop@prod", "/srv/shop");

@@ -1,6 +1,7 @@
 //! The services on the wire. Thin: they translate, ask the driver, and translate back.
 
 pub mod agent;
+pub mod enroll;
 mod measure;
 pub mod operator;
 mod refused;
@@ -9,6 +10,7 @@ pub mod status;
 pub mod view;
 
 pub use agent::Agents;
+pub use enroll::{Enrolling, Signer};
 pub use measure::Measured;
 pub use operator::Operators;
 pub use shared::{Limits, Shared};

@@ -88,6 +88,15 @@ async fn hides(shared: &Shared, by: &Operator, error: &driver::Error) -> bool {
 
 /// Why a token was not written.
 pub(super) fn about_tokens(error: &driver::Error) -> Status {
+    unwritten(error, "a token")
+}
+
+/// Why what was said of an agent was not written.
+pub(super) fn about_agents(error: &driver::Error) -> Status {
+    unwritten(error, "what was said of an agent")
+}
+
+fn unwritten(error: &driver::Error, what: &str) -> Status {
     match error {
         driver::Error::Stopped => status::plain(Code::NotServing, "the coordinator is stopping"),
         driver::Error::NoRoom(room) => status::of(&no_room(*room)),
@@ -98,7 +107,7 @@ pub(super) fn about_tokens(error: &driver::Error) -> Status {
         | driver::Error::ResourceTaken(_)
         | driver::Error::Store(_)
         | driver::Error::Contradiction(_) => {
-            tracing::error!(%error, "could not write a token");
+            tracing::error!(%error, "could not write {what}");
             status::of(&internal(Code::StoreFailed))
         }
     }

@@ -11,8 +11,9 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::archives::Archives;
-use crate::auth::WallClock;
+use crate::auth::{Revocations, WallClock};
 use crate::driver::Handle;
+use crate::grpc::enroll::Signer;
 use crate::logs::Logs;
 use crate::sessions::Directory;
 use crate::store::{Identity, Reader};
@@ -39,6 +40,10 @@ pub struct Shared {
     pub descriptors: watch::Receiver<Descriptors>,
     /// Whether the store follows from its events, as far as anybody looked.
     pub verdict: Verdict,
+    /// Certificates that open nothing any more.
+    pub revocations: Revocations,
+    /// What certificates of hosts that join are signed with.
+    pub signer: Signer,
     /// Which store this is.
     pub identity: Identity,
     /// What agents are told at their `Welcome`.

@@ -85,6 +85,7 @@ pub fn grpc_code(code: Code) -> tonic::Code {
         | Code::NotConfirmed
         | Code::ReasonMissing
         | Code::ObservedMissing
+        | Code::BadCertificateRequest
         | Code::InvalidMessage => tonic::Code::InvalidArgument,
         Code::TargetNotFound | Code::DeploymentNotFound | Code::AgentNotFound | Code::TokenNotFound => {
             tonic::Code::NotFound
@@ -116,11 +117,23 @@ pub fn grpc_code(code: Code) -> tonic::Code {
         | Code::ArchiveMissing
         | Code::ArchiveDiffers
         | Code::ArchiveTooLarge
+        | Code::EnrolmentClosed
+        | Code::AgentNameTaken
+        | Code::IdentityCopied
+        | Code::NotLocked
         | Code::ProtocolVersion => tonic::Code::FailedPrecondition,
         Code::QueueFull | Code::DiskFull | Code::OutOfDescriptors => tonic::Code::ResourceExhausted,
         Code::EvidenceMoved | Code::SessionReplaced => tonic::Code::Aborted,
         Code::NotSignedIn | Code::TokenExpired | Code::NotAnAgent => tonic::Code::Unauthenticated,
-        Code::NotAllowed | Code::GrantTooWide | Code::HostPolicy => tonic::Code::PermissionDenied,
+        Code::NotAllowed
+        | Code::GrantTooWide
+        | Code::HostPolicy
+        | Code::JoinTokenUnknown
+        | Code::JoinTokenExpired
+        | Code::JoinTokenUsed
+        | Code::JoinGuessing
+        | Code::CertificateRevoked
+        | Code::CaPinMismatch => tonic::Code::PermissionDenied,
         Code::NoAnswer => tonic::Code::DeadlineExceeded,
         Code::Internal | Code::StoreFailed | Code::StoreUnsound | Code::Config => tonic::Code::Internal,
         Code::NotServing => tonic::Code::Unavailable,

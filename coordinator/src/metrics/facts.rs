@@ -99,6 +99,7 @@ pub const EVENTS: &[&str] = &[
     "waits",
     "lease_granted",
     "lease_renewed",
+    "agent_away",
     "offer_accepted",
     "offer_declined",
     "permit_granted",
@@ -130,6 +131,7 @@ pub fn kind(event: &Event) -> &'static str {
         Event::Waits { .. } => "waits",
         Event::LeaseGranted { .. } => "lease_granted",
         Event::LeaseRenewed { .. } => "lease_renewed",
+        Event::AgentAway { .. } => "agent_away",
         Event::OfferAccepted { .. } => "offer_accepted",
         Event::OfferDeclined { .. } => "offer_declined",
         Event::PermitGranted { .. } => "permit_granted",
@@ -200,6 +202,7 @@ pub fn of<E>(
             | Event::Waits { .. }
             | Event::LeaseGranted { .. }
             | Event::LeaseRenewed { .. }
+            | Event::AgentAway { .. }
             | Event::OfferAccepted { .. }
             | Event::PermitGranted { .. }
             | Event::ReportAccepted { .. }

@@ -6,6 +6,7 @@
 
 pub mod mass_loss;
 mod message;
+mod offers;
 mod outgoing;
 mod pattern;
 mod profile;
@@ -14,19 +15,24 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use holdfast_common::adapter::Adapter;
 use holdfast_common::code::Code;
-use holdfast_common::id::{AgentName, EvidenceId, IncarnationId, ResourceName, SessionId, TargetName};
+use holdfast_common::id::{AgentName, EvidenceId, IncarnationId, OperatorName, ResourceName, SessionId, TargetName};
 use holdfast_common::spec::{Reach, TargetSpec};
 use holdfast_common::time::Wall;
+use holdfast_coordinator_core::identity::{Identity, Lock};
 use holdfast_coordinator_core::input::{Candidate, Finding};
 use holdfast_coordinator_core::{Effect, TargetState};
+use holdfast_proto::convert::wall_to_wire;
 use holdfast_proto::v1;
 use tokio::sync::oneshot;
 
+use crate::grpc::view::instant;
 use mass_loss::MassLoss;
+use offers::Offers;
+
 pub use mass_loss::{Bounds, Change, Suspicion};
 pub use outgoing::{Answers, Outgoing, QUEUE};
 pub(crate) use pattern::fits;
@@ -58,6 +64,81 @@ struct Known {
     spoke: bool,
     last_heard: Wall,
     live: Option<Live>,
+    standing: Standing,
+    /// An operator lets it have nothing new.
+    drained: Option<Drained>,
+    /// It said that it goes and will be back, and was not heard since.
+    absence: Option<Absence>,
+}
+
+/// What of an agent's identity decides whether it gets work.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// A copy of it was seen.
+    pub lock: Option<Lock>,
+    /// When its machine was last seen to be another one, for people.
+    pub moved_at: Option<Wall>,
+    /// Its certificates open nothing any more.
+    pub removed: bool,
+    /// Of its join token: what targets select it by, whatever it says of itself.
+    pub labels: Option<BTreeMap<String, String>>,
+}
+
+impl From<&Identity> for Standing {
+    fn from(identity: &Identity) -> Self {
+        Self {
+            lock: identity.lock.clone(),
+            moved_at: identity.moved_at,
+            removed: identity.removed.is_some(),
+            labels: identity.enrolled.as_ref().map(|enrolled| enrolled.labels.clone()),
+        }
+    }
+}
+
+impl Standing {
+    /// Why it gets no work, in words.
+    fn unfit(&self) -> Option<String> {
+        match (self.removed, &self.lock) {
+            (true, _) => Some("it was removed".to_owned()),
+            (false, Some(lock)) => Some(format!("identity locked: {} was seen", lock.copied.words())),
+            (false, None) => None,
+        }
+    }
+}
+
+/// An operator lets an agent have nothing new.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drained {
+    /// Who said so.
+    pub by: OperatorName,
+    /// Why.
+    pub reason: String,
+    /// Since when.
+    pub since: Wall,
+}
+
+impl Drained {
+    fn message(drained: Option<&Self>) -> v1::connect_response::Message {
+        let drain = match drained {
+            Some(Drained { by, reason, since }) => v1::Drain {
+                drained: true,
+                by: by.to_string(),
+                reason: reason.clone(),
+                since: Some(wall_to_wire(*since)),
+            },
+            None => v1::Drain::default(),
+        };
+        v1::connect_response::Message::Drain(drain)
+    }
+}
+
+/// A planned absence of an agent, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Absence {
+    /// When it said so.
+    pub since: Wall,
+    /// When it should be back, as it said.
+    pub back_by: Wall,
 }
 
 #[derive(Debug)]
@@ -67,6 +148,7 @@ struct Live {
     /// Whether the driver knows of it. Until then nothing that is due is sent: all of it is, once it does.
     stands: bool,
     asked: BTreeMap<EvidenceId, TargetName>,
+    offers: Offers,
     /// Looks that somebody waits for; their answers are shown and not kept.
     looks: BTreeMap<EvidenceId, oneshot::Sender<Finding>>,
 }
@@ -82,6 +164,12 @@ pub struct AgentStatus {
     pub last_heard: Wall,
     /// Whether it has a session now.
     pub connected: bool,
+    /// What its identity is.
+    pub standing: Standing,
+    /// An operator lets it have nothing new.
+    pub drained: Option<Drained>,
+    /// It said that it goes and will be back, and was not heard since.
+    pub absence: Option<Absence>,
 }
 
 impl Directory {
@@ -91,26 +179,77 @@ impl Directory {
         Self { agents: Mutex::default(), mass_loss: Mutex::new(MassLoss::new(bounds)), since: Instant::now() }
     }
 
-    /// Puts an agent in that the store knows from earlier runs. It has no contact until it speaks.
-    pub fn remember(&self, name: AgentName, profile: Profile, last_heard: Wall) {
-        self.lock().entry(name).or_insert(Known { profile, spoke: false, last_heard, live: None });
+    /// Lets an agent have nothing new, or new work again; the agent is told. False if there is no such agent.
+    pub fn drain(&self, name: &AgentName, drained: Option<Drained>) -> bool {
+        let mut agents = self.lock();
+        let Some(known) = agents.get_mut(name) else { return false };
+        if let Some(live) = &known.live {
+            live.outgoing.send(Drained::message(drained.as_ref()));
+        }
+        known.drained = drained;
+        true
     }
 
-    /// Begins a session. `welcome` is its first message; an older session of the agent is told that it was replaced.
+    /// The agent's session is ending, and it said when it will be back.
+    pub fn absent(&self, name: &AgentName, absence: Absence) {
+        if let Some(known) = self.lock().get_mut(name) {
+            known.absence = Some(absence);
+        }
+    }
+
+    /// The agent answered an offer. Says whether it gets offers again that it did not get before.
+    pub fn offer_answered(&self, name: &AgentName, session: SessionId) -> bool {
+        let mut agents = self.lock();
+        let live = agents.get_mut(name).and_then(|known| known.live.as_mut());
+        live.filter(|live| live.session == session).is_some_and(|live| live.offers.answered(Instant::now()))
+    }
+
+    /// Puts an agent in that the store knows from earlier runs. It has no contact until it speaks.
+    pub fn remember(&self, name: AgentName, profile: Profile, last_heard: Wall) {
+        self.lock().entry(name).or_insert(Known {
+            profile,
+            spoke: false,
+            last_heard,
+            live: None,
+            standing: Standing::default(),
+            drained: None,
+            absence: None,
+        });
+    }
+
+    /// What the agent's identity is now. Of one that was never heard of, nothing is kept: it is told at its Hello.
+    pub fn stand(&self, name: &AgentName, standing: Standing) {
+        if let Some(known) = self.lock().get_mut(name) {
+            known.standing = standing;
+        }
+    }
+
+    /// Whether the agent has a session now.
+    #[must_use]
+    pub fn in_contact(&self, name: &AgentName) -> bool {
+        self.lock().get(name).is_some_and(|known| known.live.is_some())
+    }
+
+    /// Begins a session of an agent that said this of itself, and is that. `welcome` is its first message; an older session of the agent is told that it was replaced.
     pub fn attach(
         &self,
         name: &AgentName,
-        profile: Profile,
+        hello: (Profile, Standing),
         session: SessionId,
         outgoing: &Outgoing,
         welcome: v1::Welcome,
         now: Wall,
     ) {
+        let (profile, standing) = hello;
         outgoing.send(v1::connect_response::Message::Welcome(welcome));
-        let (asked, looks) = (BTreeMap::new(), BTreeMap::new());
-        let live = Live { session, outgoing: outgoing.clone(), stands: false, asked, looks };
-        let known = Known { profile, spoke: true, last_heard: now, live: Some(live) };
+        let (asked, looks, offers) = (BTreeMap::new(), BTreeMap::new(), Offers::default());
+        let live = Some(Live { session, outgoing: outgoing.clone(), stands: false, asked, offers, looks });
         let mut agents = self.lock();
+        let drained = agents.get(name).and_then(|known| known.drained.clone());
+        if drained.is_some() {
+            outgoing.send(Drained::message(drained.as_ref()));
+        }
+        let known = Known { profile, spoke: true, last_heard: now, live, standing, drained, absence: None };
         let older = agents.insert(name.clone(), known).and_then(|known| known.live);
         if older.is_none() {
             self.losses().came(name);
@@ -138,7 +277,10 @@ impl Directory {
                 live.outgoing.close();
                 known.live = None;
                 known.last_heard = now;
-                self.losses().fell_silent(name, self.since.elapsed());
+                match known.absence {
+                    Some(_) => self.losses().left(),
+                    None => self.losses().fell_silent(name, self.since.elapsed()),
+                }
                 true
             }
             Some(_) | None => false,
@@ -228,6 +370,9 @@ impl Directory {
             profile: known.profile.clone(),
             last_heard: known.last_heard,
             connected: known.live.is_some(),
+            standing: known.standing.clone(),
+            drained: known.drained.clone(),
+            absence: known.absence.filter(|_| known.live.is_none()),
         };
         self.lock().iter().map(status).collect()
     }
@@ -267,6 +412,7 @@ impl Directory {
             .filter(|(name, known)| {
                 let profile = &known.profile;
                 known.live.is_some()
+                    && known.standing.unfit().is_none()
                     && at_home(name)
                     && profile.matches(target)
                     && profile.allows(&target.name)
@@ -291,6 +437,10 @@ impl Directory {
         }
         let standing = known.live.as_mut().filter(|live| live.stands);
         let (Some(live), Some(message)) = (standing, message::of(state, effect)) else { return };
+        if let v1::connect_response::Message::Offer(offer) = &message {
+            live.offers
+                .sent(Instant::now(), offer.ttl.map(Duration::try_from).and_then(Result::ok).unwrap_or_default());
+        }
         if let Some(inquiry) = inquiry {
             live.remember(inquiry, state.spec.name.clone());
         }
@@ -309,10 +459,24 @@ impl Directory {
 
 impl Known {
     fn unfit(&self, target: &TargetSpec, needs: &BTreeSet<Adapter>) -> Option<String> {
-        match &self.live {
-            Some(_) => self.profile.unfit(target, needs),
-            None if self.spoke => Some("no contact: its session is over".to_owned()),
-            None => Some("no contact since the coordinator started".to_owned()),
+        if let Some(why) = self.standing.unfit() {
+            return Some(why);
+        }
+        if let Some(Drained { by, reason, since }) = &self.drained {
+            return Some(format!("drained since {} by {by}: {reason}", instant(*since)));
+        }
+        match (&self.live, self.absence) {
+            (Some(live), _) => {
+                let ignores = live.offers.ignored(Instant::now());
+                ignores
+                    .map(|count| format!("it has not answered its last {count} offers: it gets none until it does"))
+                    .or_else(|| self.profile.unfit(target, needs))
+            }
+            (None, Some(Absence { since, back_by })) => {
+                Some(format!("away by plan since {}, back by {}", instant(since), instant(back_by)))
+            }
+            (None, None) if self.spoke => Some("no contact: its session is over".to_owned()),
+            (None, None) => Some("no contact since the coordinator started".to_owned()),
         }
     }
 }

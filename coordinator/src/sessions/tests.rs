@@ -46,7 +46,7 @@ struct Attached {
 
 fn attach(directory: &Directory, name: &str, profile: Profile) -> Attached {
     let (session, (outgoing, answers)) = (SessionId(Uuid::new_v4()), Outgoing::new());
-    directory.attach(&agent(name), profile, session, &outgoing, v1::Welcome::default(), NOW);
+    directory.attach(&agent(name), (profile, Standing::default()), session, &outgoing, v1::Welcome::default(), NOW);
     Attached { session, outgoing, answers }
 }
 

@@ -25,6 +25,7 @@ use holdfast_common::spec::TargetSpec;
 use holdfast_common::time::{Millis, Serving, Wall};
 use holdfast_coordinator_core::TargetState;
 use holdfast_coordinator_core::event::Recorded;
+use holdfast_coordinator_core::identity;
 use holdfast_coordinator_core::input::{Answered, PastDeployment};
 use holdfast_coordinator_core::state::{Deployment, PastAttempt, Run};
 
@@ -37,7 +38,7 @@ pub mod sqlite;
 pub(crate) mod suite;
 
 pub use digest::Digest;
-pub use rows::{Act, ActRow, AgentRow, OrphanRow, RefusalRow, TokenRow};
+pub use rows::{Act, ActRow, AgentRow, CertificateRow, DrainRow, JoinTokenRow, OrphanRow, RefusalRow, TokenRow, Use};
 pub use sqlite::reader::Reader;
 
 /// After how many events of a target its state is kept whole, so that a load replays fewer than that.
@@ -120,6 +121,18 @@ pub trait Transaction {
     /// Writes what is known of an agent.
     fn put_agent(&mut self, agent: &AgentRow) -> Result<(), Error>;
 
+    /// Who the agent is; a new identity for one that was never heard of.
+    fn agent_identity(&mut self, agent: &AgentName) -> Result<identity::Identity, Error>;
+
+    /// Writes who the agent is.
+    fn put_agent_identity(&mut self, agent: &AgentName, identity: &identity::Identity) -> Result<(), Error>;
+
+    /// Writes that an agent gets nothing new, in the place of an earlier word on it.
+    fn put_drain(&mut self, drain: &DrainRow) -> Result<(), Error>;
+
+    /// It gets new work again. False if that was so.
+    fn remove_drain(&mut self, agent: &AgentName) -> Result<bool, Error>;
+
     /// Writes a token, or replaces the one of the same name.
     fn put_token(&mut self, token: &TokenRow) -> Result<(), Error>;
 
@@ -128,6 +141,27 @@ pub trait Transaction {
 
     /// Takes a token away. False if there was none of that name.
     fn remove_token(&mut self, name: &OperatorName) -> Result<bool, Error>;
+
+    /// Writes a join token. Of one that is there, only whether it was used or taken back changes.
+    fn put_join_token(&mut self, token: &JoinTokenRow) -> Result<(), Error>;
+
+    /// The join token of that hash.
+    fn join_token(&mut self, hash: Digest) -> Result<Option<JoinTokenRow>, Error>;
+
+    /// The join token that is listed so.
+    fn join_token_of(&mut self, id: &str) -> Result<Option<JoinTokenRow>, Error>;
+
+    /// Writes a certificate. Of one that is there, only its revocation changes.
+    fn put_certificate(&mut self, certificate: &CertificateRow) -> Result<(), Error>;
+
+    /// The certificate of that fingerprint.
+    fn certificate(&mut self, fingerprint: &str) -> Result<Option<CertificateRow>, Error>;
+
+    /// The agent that showed the certificate of that fingerprint last.
+    fn agent_with(&mut self, fingerprint: &str) -> Result<Option<AgentName>, Error>;
+
+    /// Revokes every certificate that was signed for the agent.
+    fn revoke_certificates(&mut self, agent: &AgentName, at: Wall) -> Result<(), Error>;
 
     /// Keeps what was done and is about no target, at the end of its chain.
     fn keep_act(&mut self, act: &Act) -> Result<(), Error>;

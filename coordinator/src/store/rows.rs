@@ -163,12 +163,74 @@ pub struct AgentRow {
     pub name: AgentName,
     /// SHA-256 of its certificate, lower-case hex.
     pub fingerprint: String,
+    /// The end of that certificate.
+    pub certificate_until: Option<Wall>,
     /// The journal it spoke from last.
     pub incarnation: IncarnationId,
     /// What it says of itself.
     pub labels: BTreeMap<String, String>,
     /// The last sign of life that was written.
     pub last_heard: Wall,
+}
+
+/// What a host joins with. The token itself is never stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JoinTokenRow {
+    /// By which it is listed and taken back.
+    pub id: String,
+    /// Of the token.
+    pub hash: Digest,
+    /// The only name that may join with it.
+    pub agent: Option<AgentName>,
+    /// What targets select the agent by that joins with it.
+    pub labels: BTreeMap<String, String>,
+    /// Not after this.
+    pub expires_at: Wall,
+    /// When it was made.
+    pub created_at: Wall,
+    /// By whom.
+    pub created_by: String,
+    /// It was taken back.
+    pub revoked: bool,
+    /// Who joined with it; `None` while nobody has.
+    pub used: Option<Use>,
+}
+
+/// How a join token was used up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Use {
+    /// The agent.
+    pub by: AgentName,
+    /// Of its public key: the same again is the same enrolment.
+    pub key: Digest,
+}
+
+/// A certificate of an agent. The agent need not have shown it yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateRow {
+    /// SHA-256, lower-case hex.
+    pub fingerprint: String,
+    /// Whose; `None` for one from elsewhere that was revoked before it was ever seen.
+    pub agent: Option<AgentName>,
+    /// When it was signed, or first written down.
+    pub issued_at: Wall,
+    /// Its end, where this coordinator signed it.
+    pub expires_at: Option<Wall>,
+    /// From when on it opens nothing.
+    pub revoked_at: Option<Wall>,
+}
+
+/// An agent that an operator lets have nothing new.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DrainRow {
+    /// Which.
+    pub agent: AgentName,
+    /// Who said so.
+    pub by: OperatorName,
+    /// Why.
+    pub reason: String,
+    /// Since when.
+    pub since: Wall,
 }
 
 /// A report on a deployment that this store does not know.

@@ -18,6 +18,7 @@ use holdfast_common::spec::{
 };
 use holdfast_common::time::{Millis, Serving, Wall};
 use holdfast_coordinator_core::event::{Event, Recorded};
+use holdfast_coordinator_core::identity::Identity;
 use holdfast_coordinator_core::input::{Answered, Candidate, Jitter, Memory, Speaker};
 use holdfast_coordinator_core::state::{AttemptState, DeploymentState, Ended, EventSequence, Run};
 use holdfast_coordinator_core::{Answer, Input, Now, TargetState, decide, record};
@@ -25,8 +26,8 @@ use uuid::Uuid;
 
 use super::rows::{DeploymentFilter, EventFilter};
 use super::{
-    AgentRow, AnsweredReport, Digest, Error, GlobalOrder, RefusalRow, RunStart, Store, TokenRow, Transaction, Write,
-    orphan, snapshot_due,
+    AgentRow, AnsweredReport, CertificateRow, Digest, DrainRow, Error, GlobalOrder, JoinTokenRow, RefusalRow, RunStart,
+    Store, TokenRow, Transaction, Use, Write, orphan, snapshot_due,
 };
 
 /// Makes stores on one database of its own.
@@ -714,6 +715,7 @@ pub(crate) fn tokens_agents_orphans_and_refusals_read_back(factory: &impl Factor
     let row = AgentRow {
         name: agent.clone(),
         fingerprint: "ab".repeat(32),
+        certificate_until: Some(Wall(7)),
         incarnation,
         labels: BTreeMap::from([("role".to_owned(), "shop".to_owned())]),
         last_heard: Wall(3),
@@ -739,6 +741,44 @@ pub(crate) fn tokens_agents_orphans_and_refusals_read_back(factory: &impl Factor
     assert_eq!(tx.token(&operator()).unwrap(), Some(viewer.clone()));
     assert_eq!(tx.token(&OperatorName::new("eve").unwrap()).unwrap(), None);
     tx.put_agent(&row).unwrap();
+    assert_eq!(tx.agent_identity(&agent).unwrap(), Identity::default());
+    let who = Identity { machine: "here".to_owned(), ..Identity::default() };
+    tx.put_agent_identity(&agent, &Identity::default()).unwrap();
+    tx.put_agent_identity(&agent, &who).unwrap();
+    assert_eq!(tx.agent_identity(&agent).unwrap(), who);
+    let joining = JoinTokenRow {
+        id: "0a".to_owned(),
+        hash: Digest::of_bytes(b"joining"),
+        agent: Some(agent.clone()),
+        labels: row.labels.clone(),
+        expires_at: Wall(9),
+        created_at: Wall(8),
+        created_by: "root".to_owned(),
+        revoked: false,
+        used: None,
+    };
+    tx.put_join_token(&joining).unwrap();
+    let used = Use { by: agent.clone(), key: Digest::of_bytes(b"key") };
+    let joined = JoinTokenRow { used: Some(used.clone()), ..joining.clone() };
+    tx.put_join_token(&joined).unwrap();
+    let stolen = Use { key: Digest::of_bytes(b"another"), ..used };
+    let again = tx.put_join_token(&JoinTokenRow { used: Some(stolen), ..joining });
+    assert!(matches!(again, Err(Error::Wall { .. })), "a token is used once: {again:?}");
+    assert_eq!(tx.join_token(joined.hash).unwrap(), Some(joined.clone()));
+    assert_eq!(tx.join_token_of("0a").unwrap(), Some(joined.clone()));
+    let certificate = CertificateRow {
+        fingerprint: "cd".repeat(32),
+        agent: Some(agent.clone()),
+        issued_at: Wall(1),
+        expires_at: Some(Wall(2)),
+        revoked_at: None,
+    };
+    tx.put_certificate(&certificate).unwrap();
+    assert_eq!(tx.certificate(&certificate.fingerprint).unwrap(), Some(certificate.clone()));
+    assert_eq!(tx.agent_with(&row.fingerprint).unwrap(), Some(agent.clone()));
+    tx.revoke_certificates(&agent, Wall(5)).unwrap();
+    let revoked = CertificateRow { revoked_at: Some(Wall(5)), ..certificate.clone() };
+    assert!(matches!(tx.put_certificate(&certificate), Err(Error::Wall { .. })), "a revocation stays");
     assert!(tx.keep_orphan(&lost).unwrap());
     assert!(!tx.keep_orphan(&lost).unwrap(), "the same again");
     for why in 0..10_010 {
@@ -751,10 +791,28 @@ pub(crate) fn tokens_agents_orphans_and_refusals_read_back(factory: &impl Factor
     assert_eq!(reader.tokens().unwrap(), [viewer]);
     assert_eq!(reader.agent(&agent).unwrap(), Some(row.clone()));
     assert_eq!(reader.agents().unwrap(), [row]);
+    assert_eq!(reader.join_tokens().unwrap(), std::slice::from_ref(&joined));
+    assert_eq!(reader.join_token(joined.hash).unwrap(), Some(joined));
+    assert_eq!(reader.certificates().unwrap(), [revoked]);
+    assert_eq!(reader.agent_identity(&agent).unwrap(), Some(who.clone()));
+    assert_eq!(reader.agent_identity(&AgentName::new("other").unwrap()).unwrap(), None);
+    assert_eq!(reader.agent_identities().unwrap(), [(agent.clone(), who)]);
     assert_eq!(reader.orphans(Some(&agent), 10).unwrap(), std::slice::from_ref(&lost));
     assert_eq!(reader.orphans(None, 10).unwrap(), [lost]);
     let kept = reader.refusals(20_000).unwrap();
     assert_eq!((kept.len(), &kept[0]), (10_000, &refusal(10_009)));
+    let drain =
+        |reason: &str| DrainRow { agent: agent.clone(), by: operator(), reason: reason.to_owned(), since: Wall(6) };
+    let mut tx = store.begin().unwrap();
+    tx.put_drain(&drain("new disk")).unwrap();
+    tx.put_drain(&drain("new kernel")).unwrap();
+    tx.commit().unwrap();
+    assert_eq!(reader.drains().unwrap(), [drain("new kernel")], "the newer word counts");
+    let mut tx = store.begin().unwrap();
+    assert!(tx.remove_drain(&agent).unwrap());
+    assert!(!tx.remove_drain(&agent).unwrap());
+    tx.commit().unwrap();
+    assert_eq!(reader.drains().unwrap(), []);
     let mut tx = store.begin().unwrap();
     assert!(tx.remove_token(&operator()).unwrap());
     assert!(!tx.remove_token(&operator()).unwrap());

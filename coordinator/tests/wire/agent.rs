@@ -35,6 +35,14 @@ impl Agent {
         Self { say, hear }
     }
 
+    /// A stream over a connection that is there.
+    pub(crate) async fn over(channel: tonic::transport::Channel) -> Result<Self, tonic::Status> {
+        let (say, said) = mpsc::channel(64);
+        let mut client = v1::agent_service_client::AgentServiceClient::new(channel);
+        let hear = soon("a stream", client.connect(ReceiverStream::new(said))).await?.into_inner();
+        Ok(Self { say, hear })
+    }
+
     /// A session.
     pub(crate) async fn greeted(world: &World, name: &str, incarnation: u128) -> Self {
         let mut agent = Self::silent(world, name).await;
@@ -45,6 +53,11 @@ impl Agent {
 
     pub(crate) async fn say(&self, message: Say) {
         self.say.send(v1::ConnectRequest { message: Some(message) }).await.expect("the stream is open");
+    }
+
+    /// The same where the stream may be over.
+    pub(crate) async fn try_say(&self, message: Say) -> bool {
+        self.say.send(v1::ConnectRequest { message: Some(message) }).await.is_ok()
     }
 
     pub(crate) async fn say_nothing(&self) {

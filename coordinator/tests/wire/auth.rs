@@ -58,7 +58,7 @@ async fn a_certificate_opens_no_operators_method_and_a_token_no_agents_method() 
         let (channel, token) = match row.demand {
             Demand::Nothing => continue,
             Demand::AgentCertificate => (&plain, Some(token.as_str())),
-            Demand::SignedIn | Demand::Token(..) => (&certified, None),
+            Demand::JoinToken | Demand::SignedIn | Demand::Token(..) => (&certified, None),
         };
         let status = call(channel, row.path, token).await.expect_err(row.path);
         assert_eq!(status.code(), Code::Unauthenticated, "{}: {status:?}", row.path);

@@ -151,7 +151,7 @@ async fn a_message_above_the_bound_is_refused() {
     let world = World::new().await;
     let mut agent = Agent::greeted(&world, "web-07", 1).await;
     let reason = "x".repeat(holdfast_proto::MAX_MESSAGE_BYTES + 1);
-    agent.say(Say::Detach(v1::Detach { reason })).await;
+    agent.say(Say::Detach(v1::Detach { reason, ..Default::default() })).await;
     assert_eq!(agent.bye().await.code, "HF-5003");
     Agent::greeted(&world, "web-07", 1).await;
     world.stop().await;

@@ -4,6 +4,7 @@
 mod agent;
 mod audit;
 mod auth;
+mod enrol;
 mod hello;
 mod outputs;
 mod reflection;

@@ -49,6 +49,7 @@ async fn reflection_tells_the_protocol_to_who_may_read_and_to_nobody_else() {
             "grpc.health.v1.Health",
             "grpc.reflection.v1.ServerReflection",
             "holdfast.v1.AgentService",
+            "holdfast.v1.EnrollService",
             "holdfast.v1.OperatorService"
         ]
     );

@@ -150,6 +150,33 @@ async fn call(by: &mut Operators, path: &str, about: &About) -> Result<String, S
             }
             Ok(all)
         }
+        "CreateJoinToken" => {
+            let life = Some(prost_types::Duration { seconds: 60, nanos: 0 });
+            let request = v1::CreateJoinTokenRequest { life, ..Default::default() };
+            by.create_join_token(request).await.map(shown)
+        }
+        "ListJoinTokens" => by.list_join_tokens(v1::ListJoinTokensRequest::default()).await.map(shown),
+        "RevokeJoinToken" => {
+            by.revoke_join_token(v1::RevokeJoinTokenRequest { id: "mine".to_owned() }).await.map(shown)
+        }
+        "RemoveAgent" => {
+            let agent = "web-07".to_owned();
+            let request = v1::RemoveAgentRequest { confirm: agent.clone(), agent, reason: "mine".to_owned() };
+            by.remove_agent(request).await.map(shown)
+        }
+        "RevokeCertificate" => {
+            let request = v1::RevokeCertificateRequest { fingerprint: "0".repeat(64), reason: "mine".to_owned() };
+            by.revoke_certificate(request).await.map(shown)
+        }
+        "UnlockAgent" => {
+            let (agent, reason) = ("web-07".to_owned(), "mine".to_owned());
+            by.unlock_agent(v1::UnlockAgentRequest { agent, reason, admit_new_journal: true }).await.map(shown)
+        }
+        "DrainAgent" => {
+            let request = v1::DrainAgentRequest { agent: "web-07".to_owned(), reason: "mine".to_owned() };
+            by.drain_agent(request).await.map(shown)
+        }
+        "ResumeAgent" => by.resume_agent(v1::ResumeAgentRequest { agent: "web-07".to_owned() }).await.map(shown),
         other => panic!("{other} has no call here: a new method needs one"),
     }
 }

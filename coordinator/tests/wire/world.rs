@@ -58,10 +58,14 @@ impl World {
         let names =
             vec![SanType::DnsName("localhost".try_into().unwrap()), SanType::IpAddress(Ipv4Addr::LOCALHOST.into())];
         sign(&issuer, folder.path(), "server", names, ExtendedKeyUsagePurpose::ServerAuth);
+        let own = std::fs::read_to_string(at("server.pem")).unwrap();
+        std::fs::write(at("server.pem"), format!("{own}{}", issuer.pem())).unwrap();
         let mut config = Config {
             data_dir: at("data"),
             listen: Listen { address: SocketAddr::from(([127, 0, 0, 1], 0)), address_file: Some(at("address")) },
-            tls: Tls { cert: at("server.pem"), key: at("server.key"), client_ca: at("ca.pem") },
+            tls: Tls { cert: at("server.pem"), key: at("server.key"), client_ca: Some(at("ca.pem")) },
+            ca: holdfast_coordinator::config::Ca::default(),
+            enrol: holdfast_coordinator::config::Enrol::default(),
             lease: Lease::default(),
             heartbeat: Heartbeat { interval: Span(Millis(1_000)) },
             output: Output::default(),
@@ -109,6 +113,19 @@ impl World {
             (self.folder.path().join(format!("{name}.pem")), self.folder.path().join(format!("{name}.key")))
         });
         let identity = pair.as_ref().map(|(certificate, key)| (certificate.as_path(), key.as_path()));
+        let tls = ClientTls::from_files(&self.folder.path().join("ca.pem"), identity, None).expect("sound files");
+        let (address, limits) = (self.address.to_string(), channel::Limits::default());
+        soon("a connection", channel::connect(&address, &tls, &limits)).await.expect("a server is there")
+    }
+
+    /// With a certificate that this coordinator signed.
+    pub(crate) async fn channel_showing(&self, certificate: &[u8], key: &KeyPair) -> Channel {
+        let name = uuid::Uuid::new_v4();
+        let at = |end: &str| self.folder.path().join(format!("{name}.{end}"));
+        std::fs::write(at("pem"), pem::encode(&pem::Pem::new("CERTIFICATE", certificate))).unwrap();
+        std::fs::write(at("key"), key.serialize_pem()).unwrap();
+        let identity = Some((at("pem"), at("key")));
+        let identity = identity.as_ref().map(|(certificate, key)| (certificate.as_path(), key.as_path()));
         let tls = ClientTls::from_files(&self.folder.path().join("ca.pem"), identity, None).expect("sound files");
         let (address, limits) = (self.address.to_string(), channel::Limits::default());
         soon("a connection", channel::connect(&address, &tls, &limits)).await.expect("a server is there")

@@ -26,6 +26,10 @@ pub struct Hello {
     pub journal_sequence: u64,
     /// The boot of its machine.
     pub boot_id: String,
+    /// The token of the last Welcome that its journal has; empty where it has none.
+    pub session_token: String,
+    /// By which its machine is known again; empty where the host can't tell.
+    pub machine: String,
     /// What it says of its host.
     pub labels: BTreeMap<String, String>,
     /// The adapters that its host offers, by name.
@@ -91,11 +95,15 @@ pub fn hello_from_wire(hello: v1::Hello) -> Result<Hello, Invalid> {
     hello.targets.iter().try_for_each(|pattern| word("hello.targets", pattern))?;
     word("hello.boot_id", &hello.boot_id)?;
     word("hello.version", &hello.version)?;
+    word("hello.session_token", &hello.session_token)?;
+    word("hello.machine", &hello.machine)?;
     Ok(Hello {
         protocol_versions: hello.protocol_versions,
         incarnation: parsed("hello.incarnation", &hello.incarnation)?,
         journal_sequence: hello.journal_sequence,
         boot_id: hello.boot_id,
+        session_token: hello.session_token,
+        machine: hello.machine,
         labels: hello.labels.into_iter().collect(),
         adapters: hello.adapters.into_iter().collect(),
         targets: hello.targets,
@@ -178,6 +186,8 @@ mod tests {
             (v1::Hello { incarnation: String::new(), ..hello() }, "hello.incarnation"),
             (v1::Hello { boot_id: "a\nb".to_owned(), ..hello() }, "hello.boot_id"),
             (v1::Hello { version: "x".repeat(257), ..hello() }, "hello.version"),
+            (v1::Hello { session_token: "x".repeat(257), ..hello() }, "hello.session_token"),
+            (v1::Hello { machine: "\t".to_owned(), ..hello() }, "hello.machine"),
             (v1::Hello { adapters: vec!["x".to_owned(); 33], ..hello() }, "hello.adapters"),
             (v1::Hello { targets: vec!["\u{1b}".to_owned()], ..hello() }, "hello.targets"),
             (held(None, 1), "claim"),

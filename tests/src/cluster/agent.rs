@@ -9,6 +9,7 @@ use holdfast_common::id::AgentName;
 
 use super::Settings;
 use crate::folder::Folder;
+use crate::manager::Unit;
 use crate::ops::Ops;
 use crate::process::{Launch, Process};
 use crate::wait;
@@ -110,6 +111,29 @@ impl Agent {
             folder: self.folder.clone(),
             log: self.folder.join(format!("{}.log", self.name)),
         }
+    }
+
+    /// What a service manager would keep running instead of [`Agent::start`].
+    #[must_use]
+    pub fn unit(&self, watchdog: Duration) -> Unit {
+        let Launch { program, arguments, environment, folder, log, .. } = self.launch();
+        let named = |end: &str| self.folder.join(format!("{}.{end}", self.name));
+        Unit {
+            program,
+            arguments,
+            environment,
+            folder,
+            log,
+            socket: named("notify"),
+            restart: named("restart"),
+            watchdog,
+        }
+    }
+
+    /// Its configuration.
+    #[must_use]
+    pub fn config(&self) -> &Path {
+        &self.config
     }
 
     /// `kill -9` of the agent. Its shims live on.

@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use holdfast_agent::config::{Config, Coordinator, Disk, Fetch, Identity, Keep, Limits, Log, Policy, Supervisor};
+use holdfast_agent::config::{
+    Config, Coordinator, Disk, Fetch, Identity, Keep, Limits, Log, Machine, Policy, Stop, Supervisor,
+};
 use holdfast_agent::run as agent;
 use holdfast_net::telemetry::Format;
 use holdfast_net::{ops, telemetry, tls};
@@ -34,18 +36,20 @@ fn config(address: &str, tls: &Path, state: &Path, index: usize) -> Config {
     let file = |end: &str| -> PathBuf { tls.join(format!("{name}.{end}")) };
     Config {
         state_dir: state.join(&name),
-        coordinator: Coordinator { address: address.to_owned(), ca: tls.join("ca.pem"), server_name: None },
-        identity: Identity { certificate: file("pem"), key: file("key") },
+        coordinator: Coordinator { address: address.to_owned(), ca: Some(tls.join("ca.pem")), server_name: None },
+        identity: Identity { certificate: Some(file("pem")), key: Some(file("key")), dir: None },
         labels: [(LABEL.to_owned(), name.clone())].into(),
         policy: Policy::default(),
         resource: Vec::new(),
         log: Log::default(),
         fetch: Fetch::default(),
+        machine: Machine::default(),
         disk: Disk::default(),
         supervisor: Supervisor::default(),
         limits: Limits::default(),
         keep: Keep::default(),
         ops: ops::Settings::default(),
+        stop: Stop::default(),
     }
 }
 

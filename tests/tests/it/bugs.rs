@@ -107,6 +107,7 @@ fn coordinator_core(bug: CoordinatorCoreBug) -> Caught {
         B::ReadmitBelowFence => by_core("a_readmission_below_a_fence_is_caught"),
         B::RetryOverCancel => by_core("a_retry_over_a_cancel_is_caught"),
         B::RepeatUnsafe => by_core("a_repeated_unsafe_step_is_caught"),
+        B::AwayAgain => by_core("a_second_absence_is_caught"),
     }
 }
 

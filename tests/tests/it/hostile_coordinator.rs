@@ -370,7 +370,11 @@ async fn converse(mut session: Session, work: &Offer, heard: &mut Vec<(u64, Opti
                 }
             }
             Hears::Heartbeat(heartbeat) => session.renew(&heartbeat, LONG).await,
-            Hears::Hello(_) | Hears::OfferAnswer(_) | Hears::InquiryAnswer(_) | Hears::Detach(_) => {}
+            Hears::Hello(_)
+            | Hears::OfferAnswer(_)
+            | Hears::InquiryAnswer(_)
+            | Hears::WelcomeKept(_)
+            | Hears::Detach(_) => {}
         }
     }
     false

@@ -6,12 +6,15 @@ mod bad_input;
 mod bugs;
 mod cancel;
 mod cases;
+mod certificates;
+mod clones;
 mod connections;
 mod crash_case;
 mod crash_points;
 mod credentials;
 mod deadlines;
 mod durability;
+mod enrol;
 mod experiments;
 mod frames;
 mod full;
@@ -34,8 +37,10 @@ mod recovery;
 mod restart;
 mod retries;
 mod rollback;
+mod service;
 mod support;
 mod target_hold;
+mod units;
 mod verification;
 
 /// Everything under test in one program.

@@ -84,7 +84,7 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
     };
     let client = context.client().await?;
     let about = about(&client.reconciliation(&args.deployment).await?)?;
-    let given = Given { name: args.confirm.as_deref(), reason: args.how.as_deref(), option: "--how" };
+    let given = Given { what: "target", name: args.confirm.as_deref(), reason: args.how.as_deref(), option: "--how" };
     let confirm = confirm::name(given, &about.target, &consequences(&about), context)?;
     let request = v1::AttestRequest {
         deployment: args.deployment,

@@ -73,7 +73,8 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
     let about = about(&list)?;
     let kind = DecisionKind::from(args.decision);
     open(&list, kind, &one_line(&about.label))?;
-    let given = Given { name: args.confirm.as_deref(), reason: args.reason.as_deref(), option: "--reason" };
+    let given =
+        Given { what: "target", name: args.confirm.as_deref(), reason: args.reason.as_deref(), option: "--reason" };
     if args.decision != Decision::Note {
         confirm::possible(given, &about.target, context)?;
     }

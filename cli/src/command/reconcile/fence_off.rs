@@ -27,7 +27,8 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
     let list = client.reconciliation(&args.deployment).await?;
     let about = about(&list)?;
     can(&list, &one_line(&about.label))?;
-    let given = Given { name: args.confirm.as_deref(), reason: args.reason.as_deref(), option: "--reason" };
+    let given =
+        Given { what: "target", name: args.confirm.as_deref(), reason: args.reason.as_deref(), option: "--reason" };
     let confirm = confirm::name(given, &about.target, &consequences(&list), context)?;
     let reason = confirm::reason(args.reason, "--reason", "why? ", context)?;
     let request = v1::FenceOffDeploymentRequest { deployment: args.deployment.clone(), confirm, reason, wait: None };

@@ -1,4 +1,4 @@
-//! What a service tells of itself to those who look after it: `/livez`, `/readyz` and `/metrics`.
+//! What a service tells of itself to those who look after it: `/livez`, `/readyz` and `/metrics`, and to its manager.
 //!
 //! ```text
 //!   kubelet, Prometheus, curl ── plain HTTP ──▶ server ── answer ─┬─ Health: parts that register themselves
@@ -14,6 +14,7 @@
 //! | `settings.rs` | where to listen, how slow is dead |
 //! | `health.rs` | parts and what they say |
 //! | `kept.rs` | a part that a file is |
+//! | `notify.rs` | what the service manager hears |
 //! | `pulse.rs` | whether a work loop turns |
 //! | `answer.rs` | a request's answer, pure |
 //! | `server.rs` | the listener |
@@ -23,6 +24,7 @@
 mod answer;
 mod health;
 mod kept;
+mod notify;
 pub mod process;
 mod pulse;
 mod server;
@@ -32,6 +34,7 @@ pub mod table;
 pub use answer::{Answer, Asked, Form, Page};
 pub use health::{Health, Part, Report, State};
 pub use kept::kept;
+pub use notify::Manager;
 pub use pulse::{Doing, Pulse};
 pub use server::{Error, Pages, Server, listen};
 pub use settings::{Address, Settings};

@@ -1,6 +1,7 @@
 use std::fmt;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rustls::ClientConfig;
@@ -9,34 +10,70 @@ use rustls_pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use tokio_util::sync::CancellationToken;
 
+use super::kept::{self, Fresh, Kept, Looked};
 use super::looking::Looking;
 use super::pem::{self, Pair};
 use super::{ALPN, Error};
+use crate::peer::Validity;
 
 /// The agent's and the operator's side of TLS. Cheap to clone.
+///
+/// All clones go on to new certificates together.
 #[derive(Clone)]
 pub struct ClientTls {
-    config: Arc<ClientConfig>,
+    kept: Arc<Kept<Set>>,
     server_name: Option<ServerName<'static>>,
+}
+
+/// What one set of files came to.
+#[derive(Clone)]
+struct Set {
+    config: Arc<ClientConfig>,
+    own: Option<Validity>,
+    good: Option<(Vec<CertificateDer<'static>>, PathBuf)>,
 }
 
 impl ClientTls {
     /// From PEM files: the CA that signs the server's certificate and, for an agent, the own certificate chain and key.
     /// `server_name` is what the server's certificate must be valid for; without it that is the host that is dialled.
     pub fn from_files(ca: &Path, identity: Option<(&Path, &Path)>, server_name: Option<&str>) -> Result<Self, Error> {
-        let authorities = pem::authorities(ca)?;
-        let builder = ClientConfig::builder_with_provider(super::provider())
-            .with_protocol_versions(&[&rustls::version::TLS13])
-            .map_err(Error::Protocol)?
-            .with_root_certificates(authorities);
-        let config = match identity {
-            Some((certificate, key)) => {
-                Pair::read(certificate, key)?.give(|chain, key| builder.with_client_auth_cert(chain, key))?
-            }
-            None => builder.with_no_client_auth(),
-        };
-        Self::finished(config, server_name)
+        let files: Vec<&Path> = std::iter::once(ca).chain(identity.into_iter().flat_map(|(a, b)| [a, b])).collect();
+        let (ca, pair) = (ca.to_owned(), identity.map(|(certificate, key)| (certificate.to_owned(), key.to_owned())));
+        let first = AtomicBool::new(true);
+        let kept = Kept::of(&files, move || {
+            // At a start the clock may be wrong; a set that takes the place of one that works must be good now.
+            read(&ca, pair.as_ref(), first.swap(false, Ordering::Relaxed))
+        })?;
+        Ok(Self { kept, server_name: server_name.map(parse_name).transpose()? })
+    }
+
+    /// An error if the own certificate's life has not begun or is over, by this machine's clock.
+    pub fn must_be_good_now(&self) -> Result<(), Error> {
+        self.kept.current().good.as_ref().map_or(Ok(()), |(chain, file)| pem::must_be_good_now(chain, file))
+    }
+
+    /// How long the own certificate is good; `None` where there is none.
+    #[must_use]
+    pub fn validity(&self) -> Option<Validity> {
+        self.kept.current().own
+    }
+
+    /// Looks at the files, and goes on to a new set where there is a sound one. Blocks on the disk.
+    pub fn look(&self) -> Looked {
+        self.kept.look()
+    }
+
+    /// Why the newest files do not count; `None` where they do.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        self.kept.trouble()
+    }
+
+    /// Looks again and again, until told to stop.
+    pub async fn follow(self, stop: CancellationToken) {
+        kept::follow(self, stop).await;
     }
 
     /// Trusts just this authority, which a person has pinned.
@@ -65,10 +102,9 @@ impl ClientTls {
         Self::finished(config, None)
     }
 
-    fn finished(mut config: ClientConfig, server_name: Option<&str>) -> Result<Self, Error> {
-        config.alpn_protocols = vec![ALPN.to_vec()];
-        config.resumption = Resumption::disabled();
-        Ok(Self { config: Arc::new(config), server_name: server_name.map(parse_name).transpose()? })
+    fn finished(config: ClientConfig, server_name: Option<&str>) -> Result<Self, Error> {
+        let set = Set { config: spoken(config), own: None, good: None };
+        Ok(Self { kept: Kept::fixed(set), server_name: server_name.map(parse_name).transpose()? })
     }
 
     /// What the certificate of a server dialled as `host` must be valid for.
@@ -81,8 +117,38 @@ impl ClientTls {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        TlsConnector::from(Arc::clone(&self.config)).connect(name, stream).await
+        TlsConnector::from(Arc::clone(&self.kept.current().config)).connect(name, stream).await
     }
+}
+
+impl Fresh for ClientTls {
+    fn look(&self) -> Looked {
+        self.kept.look()
+    }
+}
+
+fn read(ca: &Path, pair: Option<&(PathBuf, PathBuf)>, whatever_the_time: bool) -> Result<Set, Error> {
+    let builder = ClientConfig::builder_with_provider(super::provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(Error::Protocol)?
+        .with_root_certificates(pem::authorities(ca)?);
+    let Some((certificate, key)) = pair else {
+        return Ok(Set { config: spoken(builder.with_no_client_auth()), own: None, good: None });
+    };
+    let pair = Pair::read(certificate, key)?;
+    if !whatever_the_time {
+        pair.must_be_good_now()?;
+    }
+    let own = pair.validity();
+    let good = Some((pair.chain.clone(), certificate.clone()));
+    let config = pair.give(|chain, key| builder.with_client_auth_cert(chain, key))?;
+    Ok(Set { config: spoken(config), own, good })
+}
+
+fn spoken(mut config: ClientConfig) -> Arc<ClientConfig> {
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    config.resumption = Resumption::disabled();
+    Arc::new(config)
 }
 
 fn parse_name(text: &str) -> Result<ServerName<'static>, Error> {

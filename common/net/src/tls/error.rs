@@ -68,6 +68,18 @@ pub enum Error {
         /// What rustls said.
         source: rustls::Error,
     },
+    /// The certificate's life is over.
+    #[error("the certificate {} has expired by this machine's clock", file.display())]
+    Expired {
+        /// Its file.
+        file: PathBuf,
+    },
+    /// The certificate's life has not begun.
+    #[error("the certificate {} is not valid yet by this machine's clock", file.display())]
+    NotYet {
+        /// Its file.
+        file: PathBuf,
+    },
     /// Neither a DNS name nor an IP address.
     #[error("{text:?} is not a server name: expected a DNS name or an IP address")]
     ServerName {

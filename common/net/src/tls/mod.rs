@@ -1,10 +1,14 @@
 //! TLS 1.3, and nothing older, with aws-lc-rs as the only provider.
 //!
+//! Files are read again when they change: a sound set counts from the next handshake on, a broken one is told and the old
+//! one stays.
+//!
 //! Sessions are never resumed and early data is off: every connection proves itself by a full handshake, so a rotated
 //! CA or a revoked certificate counts from the next connection on, and nothing recorded can be replayed.
 
 mod client;
 mod error;
+mod kept;
 mod looking;
 mod pem;
 mod server;
@@ -15,6 +19,7 @@ use rustls::crypto::CryptoProvider;
 
 pub use client::ClientTls;
 pub use error::Error;
+pub use kept::{LOOK_EVERY, Looked};
 pub use server::{Handshake, ServerTls};
 
 /// gRPC is HTTP/2 and says so.

@@ -7,6 +7,7 @@ use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::Error;
+use crate::peer::Validity;
 
 /// A certificate chain and its key, with the files they came from.
 pub(super) struct Pair {
@@ -24,6 +25,16 @@ impl Pair {
             certificate_file: certificate.to_owned(),
             key_file: key.to_owned(),
         })
+    }
+
+    /// The certificate's life has begun and is not over.
+    pub(super) fn must_be_good_now(&self) -> Result<(), Error> {
+        must_be_good_now(&self.chain, &self.certificate_file)
+    }
+
+    /// How long the certificate is good; `None` where it can't be read.
+    pub(super) fn validity(&self) -> Option<Validity> {
+        self.chain.first().and_then(|certificate| Validity::of(certificate))
     }
 
     /// Hands the pair to a rustls builder and names its files if that fails.
@@ -49,6 +60,33 @@ pub(super) fn authorities(file: &Path) -> Result<RootCertStore, Error> {
         roots.add(certificate).map_err(|source| Error::Authority { file: file.to_owned(), source })?;
     }
     Ok(roots)
+}
+
+/// The authorities of several files, all of which are trusted. Files that are not there yet are left out, but not all of them.
+pub(super) fn authorities_of(files: &[PathBuf]) -> Result<RootCertStore, Error> {
+    let mut roots = RootCertStore::empty();
+    let mut missing = None;
+    for file in files {
+        match authorities(file) {
+            Ok(found) => roots.extend(found.roots),
+            Err(Error::Read { source, what, file }) if source.kind() == std::io::ErrorKind::NotFound => {
+                missing = Some(Error::Read { source, what, file });
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    missing.filter(|_| roots.is_empty()).map_or(Ok(roots), Err)
+}
+
+/// The life of the first certificate has begun and is not over, by this machine's clock.
+pub(super) fn must_be_good_now(chain: &[CertificateDer<'static>], file: &Path) -> Result<(), Error> {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_micros();
+    let now = i64::try_from(now).unwrap_or(i64::MAX);
+    match chain.first().and_then(|certificate| Validity::of(certificate)) {
+        Some(validity) if now > validity.until.0 => Err(Error::Expired { file: file.to_owned() }),
+        Some(validity) if now < validity.from.0 => Err(Error::NotYet { file: file.to_owned() }),
+        Some(_) | None => Ok(()),
+    }
 }
 
 fn certificates(what: &'static str, file: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {

@@ -20,7 +20,8 @@ use crate::due;
 use crate::event::{Event, Recorded};
 use crate::handlers::reread;
 use crate::state::{
-    Attempt, AttemptState, CarryState, Deployment, DeploymentState, Lease, Run, Seen, StepRun, StepState, TargetState,
+    Attempt, AttemptState, Away, CarryState, Deployment, DeploymentState, Lease, Run, Seen, StepRun, StepState,
+    TargetState,
 };
 
 pub(super) fn leased(state: &mut TargetState, recorded: &Recorded) -> Result<(), &'static str> {
@@ -78,7 +79,7 @@ pub(super) fn leased(state: &mut TargetState, recorded: &Recorded) -> Result<(),
         incarnation: *incarnation,
         fence: *fence,
         state: AttemptState::Offered,
-        lease: Some(Lease { ttl: *ttl, written_run: *run, heard: *serving }),
+        lease: Some(Lease { ttl: *ttl, written_run: *run, heard: *serving, away: None }),
         offered_at: recorded.at,
         readmits: *readmits,
         declined: String::new(),
@@ -125,6 +126,24 @@ fn fresh(name: &StepName, carry: Option<CarryState>) -> StepRun {
 pub(super) fn renewed(state: &mut TargetState, id: AttemptId, run: Run, serving: Serving) -> Result<(), &'static str> {
     let lease = live(state, id)?.lease.as_mut().ok_or("the attempt has no lease")?;
     lease.written_run = run;
+    lease.heard = lease.heard.max(serving);
+    if let Some(away) = &mut lease.away {
+        away.is_back = true;
+    }
+    Ok(())
+}
+
+/// Once for each lease, and of work that was taken.
+pub(super) fn away(state: &mut TargetState, id: AttemptId, away: &Away, serving: Serving) -> Result<(), &'static str> {
+    let attempt = live(state, id)?;
+    if attempt.state != AttemptState::Running {
+        return Err("the attempt was not taken");
+    }
+    let lease = attempt.lease.as_mut().ok_or("the attempt has no lease")?;
+    if lease.away.is_some() && !bugs::on(Bug::AwayAgain) {
+        return Err("the lease has outlasted an absence before");
+    }
+    lease.away = Some(away.clone());
     lease.heard = lease.heard.max(serving);
     Ok(())
 }

@@ -74,6 +74,8 @@ fn answers(body: &EvidenceBody) -> Option<holdfast_common::id::EvidenceId> {
         EvidenceBody::LateReport { .. }
         | EvidenceBody::JournalWord { .. }
         | EvidenceBody::Attested { .. }
+        | EvidenceBody::IdentityLocked { .. }
+        | EvidenceBody::IdentityUnlocked { .. }
         | EvidenceBody::Note { .. } => None,
     }
 }

@@ -25,7 +25,9 @@ pub(crate) fn found(
     };
     match (finding, inquiry.kind) {
         (Finding::Read(reading), InquiryKind::Inspect) => {
-            file_reading(draft, deployment, &inquiry, reading, evidence, inquiry.after_runner_out);
+            // Asked when the runner was taken for out on the word of a journal that was locked since, it proves nothing.
+            let still_out = inquiry.after_runner_out && !was_doubted(draft, deployment, &inquiry);
+            file_reading(draft, deployment, &inquiry, reading, evidence, still_out);
             note_revision(draft, deployment, &inquiry, reading);
         }
         (Finding::Raised { reading }, InquiryKind::FenceOff { fence }) => {
@@ -62,6 +64,12 @@ fn asked(draft: &Draft<'_>, id: EvidenceId) -> Option<(DeploymentId, Inquiry)> {
         let inquiry = deployment.inquiries.iter().find(|inquiry| inquiry.id == id)?;
         Some((deployment.id, inquiry.clone()))
     })
+}
+
+fn was_doubted(draft: &Draft<'_>, deployment: DeploymentId, inquiry: &Inquiry) -> bool {
+    let last =
+        draft.state().deployment(deployment).and_then(|deployment| Some((deployment, deployment.attempts.last()?)));
+    last.is_some_and(|(deployment, last)| deployment.trust(last.incarnation).doubted_until() > inquiry.after)
 }
 
 fn file(draft: &mut Draft<'_>, deployment: DeploymentId, id: EvidenceId, body: EvidenceBody) {

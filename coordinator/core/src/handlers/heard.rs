@@ -9,7 +9,7 @@ use crate::event::Event;
 use crate::input::Speaker;
 use crate::state::AttemptState;
 
-/// Renews the lease of a running attempt: in memory, and once per run also on disk. An offer is not kept alive by
+/// Renews the lease of a running attempt: in memory, and once per run also on disk, as after a planned absence. An offer is not kept alive by
 /// anything but its answer, so that it is answered or lapses.
 pub(crate) fn heard(draft: &mut Draft<'_>, speaker: &Speaker, claim: &Claim) -> Answer {
     let now = draft.now;
@@ -19,7 +19,8 @@ pub(crate) fn heard(draft: &mut Draft<'_>, speaker: &Speaker, claim: &Claim) -> 
         return Answer::Done;
     }
     let ttl = lease.ttl;
-    if lease.written_run != now.run {
+    let returns = lease.away.as_ref().is_some_and(|away| !away.is_back);
+    if returns || lease.written_run != now.run {
         draft.record(Event::LeaseRenewed { attempt: claim.attempt, run: now.run, serving: now.serving });
     }
     Answer::Renewed { heard: now.serving, ttl }

@@ -44,6 +44,8 @@ pub(crate) fn spoke(
 fn said_last(deployment: &Deployment, speaker: &Speaker, claim: &Claim) -> Option<Runner> {
     let last = deployment.attempts.last().filter(|last| deployment.is_of(last, claim.attempt));
     let since = last.map(|last| deployment.weighed_before(last)).unwrap_or_default();
+    // What was said before a lock or its end is worth something else when it is said again.
+    let since = since.max(deployment.trust(speaker.incarnation).changed_at());
     let news = deployment.evidence.iter().rev().take_while(|evidence| evidence.sequence > since);
     news.into_iter().find_map(|evidence| match &evidence.body {
         EvidenceBody::JournalWord { incarnation, attempt, runner, .. } => {
@@ -54,6 +56,8 @@ fn said_last(deployment: &Deployment, speaker: &Speaker, claim: &Claim) -> Optio
         | EvidenceBody::FencedOff { .. }
         | EvidenceBody::InquiryFailed { .. }
         | EvidenceBody::Attested { .. }
+        | EvidenceBody::IdentityLocked { .. }
+        | EvidenceBody::IdentityUnlocked { .. }
         | EvidenceBody::Note { .. } => None,
     })
 }

@@ -112,6 +112,30 @@ pub struct Lease {
     /// The last sign of the right session under the right fence. Between written renewals it moves in memory only; after
     /// a restart it is the start of the run after `written_run`.
     pub heard: Serving,
+    /// The one planned absence of its agent that it may outlast, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub away: Option<Away>,
+}
+
+/// An agent said that it goes and will be back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Away {
+    /// When it said so, for people.
+    pub since: Wall,
+    /// What it was given beside its TTL: what it asked for, within the coordinator's bound.
+    pub added: Millis,
+    /// Until when the lease outlasts it, margin apart.
+    pub until: Serving,
+    /// It was heard again: from then on the lease is like any other.
+    pub is_back: bool,
+}
+
+impl Away {
+    /// When it should be back, for people.
+    #[must_use]
+    pub fn back_by(&self) -> Wall {
+        Wall(self.since.0.saturating_add_unsigned(self.added.0.saturating_mul(1000)))
+    }
 }
 
 /// One step in one attempt.

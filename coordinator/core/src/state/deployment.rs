@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use holdfast_common::id::{
-    AgentName, AttemptId, DeploymentId, DeploymentLabel, OperatorName, RequestId, ResourceName, Revision, StepName,
+    AgentName, AttemptId, DeploymentId, DeploymentLabel, IncarnationId, OperatorName, RequestId, ResourceName,
+    Revision, StepName,
 };
 use holdfast_common::recovery::DecisionKind;
 use holdfast_common::spec::{DeploymentSpec, PlanDigest, StepSpec};
 use holdfast_common::time::{Millis, Serving, Wall};
 use serde::{Deserialize, Serialize};
 
-use super::{Attempt, DecisionRecord, Evidence, EvidenceSequence, Inquiry, Seen};
+use super::{Attempt, DecisionRecord, Evidence, EvidenceBody, EvidenceSequence, Inquiry, Seen};
 
 /// One requested, controlled change of the target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,7 +72,82 @@ pub struct Deployment {
     pub ended: Option<Ended>,
 }
 
+/// What the word of a journal is worth for a deployment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trust<'a> {
+    /// No copy of its agent was ever seen while it mattered.
+    Whole,
+    /// What came after a person said which copy is the agent counts.
+    Again {
+        /// When it was locked last.
+        locked: EvidenceSequence,
+        /// When a person ended that.
+        unlocked: EvidenceSequence,
+    },
+    /// None of it counts.
+    Locked {
+        /// Since when.
+        since: EvidenceSequence,
+        /// What was seen.
+        because: &'a str,
+    },
+}
+
+impl Trust<'_> {
+    /// Whether what stands at that place counts.
+    #[must_use]
+    pub fn covers(&self, sequence: EvidenceSequence) -> bool {
+        match self {
+            Trust::Whole => true,
+            Trust::Again { unlocked, .. } => sequence > *unlocked,
+            Trust::Locked { .. } => false,
+        }
+    }
+
+    /// The evidence up to which a reading may have been asked for on a word that does not count. Later ones were not: while it
+    /// is locked no word counts.
+    #[must_use]
+    pub fn doubted_until(&self) -> EvidenceSequence {
+        match self {
+            Trust::Whole => EvidenceSequence::default(),
+            Trust::Again { locked, .. } | Trust::Locked { since: locked, .. } => *locked,
+        }
+    }
+
+    /// The evidence after which a word is worth something else than before.
+    #[must_use]
+    pub fn changed_at(&self) -> EvidenceSequence {
+        match self {
+            Trust::Whole => EvidenceSequence::default(),
+            Trust::Again { unlocked, .. } => *unlocked,
+            Trust::Locked { since, .. } => *since,
+        }
+    }
+}
+
 impl Deployment {
+    /// What the word of that journal is worth now.
+    #[must_use]
+    pub fn trust(&self, incarnation: IncarnationId) -> Trust<'_> {
+        self.evidence.iter().fold(Trust::Whole, |trust, evidence| match &evidence.body {
+            EvidenceBody::IdentityLocked { incarnation: of, because, .. } if *of == incarnation => {
+                Trust::Locked { since: evidence.sequence, because }
+            }
+            EvidenceBody::IdentityUnlocked { incarnation: of, .. } if *of == incarnation => {
+                Trust::Again { locked: trust.doubted_until(), unlocked: evidence.sequence }
+            }
+            EvidenceBody::IdentityLocked { .. }
+            | EvidenceBody::IdentityUnlocked { .. }
+            | EvidenceBody::LateReport { .. }
+            | EvidenceBody::Inspection { .. }
+            | EvidenceBody::FencedOff { .. }
+            | EvidenceBody::InquiryFailed { .. }
+            | EvidenceBody::JournalWord { .. }
+            | EvidenceBody::Attested { .. }
+            | EvidenceBody::Note { .. } => trust,
+        })
+    }
+
     /// Its last attempt while that may still act.
     #[must_use]
     pub fn live(&self) -> Option<&Attempt> {

@@ -109,6 +109,24 @@ pub enum EvidenceBody {
         /// What.
         attestation: Attestation,
     },
+    /// A copy of an agent was seen, or its journal contradicted a resource: what that journal says, or said, proves nothing.
+    IdentityLocked {
+        /// Which agent.
+        agent: AgentName,
+        /// The journal.
+        incarnation: IncarnationId,
+        /// What was seen, for people.
+        because: String,
+    },
+    /// A person said which copy is the agent: what that journal says from now on counts again.
+    IdentityUnlocked {
+        /// Which agent.
+        agent: AgentName,
+        /// The journal.
+        incarnation: IncarnationId,
+        /// Who.
+        by: OperatorName,
+    },
     /// A remark.
     Note {
         /// Who.

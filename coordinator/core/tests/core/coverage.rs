@@ -119,6 +119,7 @@ rows! {
         Event::Waits { .. } => "waits",
         Event::LeaseGranted { .. } => "lease_granted",
         Event::LeaseRenewed { .. } => "lease_renewed",
+        Event::AgentAway { .. } => "agent_away",
         Event::OfferAccepted { .. } => "offer_accepted",
         Event::OfferDeclined { .. } => "offer_declined",
         Event::PermitGranted { .. } => "permit_granted",
@@ -158,6 +159,8 @@ rows! {
         EvidenceBody::InquiryFailed { .. } => "inquiry_failed",
         EvidenceBody::JournalWord { .. } => "journal_word",
         EvidenceBody::Attested { .. } => "attested",
+        EvidenceBody::IdentityLocked { .. } => "identity_locked",
+        EvidenceBody::IdentityUnlocked { .. } => "identity_unlocked",
         EvidenceBody::Note { .. } => "note",
     }
     fn decision_name(DecisionKind) const DECISIONS {

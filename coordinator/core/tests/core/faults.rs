@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use holdfast_coordinator_core::bugs::Bug;
 
-use crate::{decisions, random, recovery, rollback, scene};
+use crate::{absence, decisions, random, recovery, rollback, scene};
 
 /// Enough for every fault that the sequences can see; each is found within the first few.
 const SEQUENCES: u64 = 3_000;
@@ -66,6 +66,7 @@ faults! {
         an_outliving_effect_that_counts_as_out_is_caught: OutlivingCountsAsOut, decisions::a_late_end_proves_the_runner_out_only_where_its_effect_cannot_outlive_it;
         a_reading_of_another_resource_is_caught: OtherResourceCounts, decisions::a_reading_of_another_resource_proves_nothing;
         a_readmission_below_a_fence_is_caught: ReadmitBelowFence, recovery::no_readmission_after_a_fence_off_an_end_or_an_attestation;
+        a_second_absence_is_caught: AwayAgain, absence::a_second_absence_adds_nothing;
         an_early_permit_is_caught_exactly: SecondPermit, decisions::a_second_permit_waits_for_the_first;
     }
 }

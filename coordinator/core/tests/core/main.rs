@@ -4,6 +4,7 @@
 mod agent;
 mod coverage;
 mod ledger;
+mod locked;
 mod operator;
 mod random;
 mod scene;
@@ -11,6 +12,7 @@ mod small;
 mod specs;
 mod world;
 
+mod absence;
 mod deadlines;
 mod decisions;
 #[cfg(feature = "bugs")]

@@ -11,7 +11,7 @@ use holdfast_common::report::{DeclineReason, Report, ReportBody, ReportSequence}
 use holdfast_common::rollback::{DataEffect, DataRange, DataRecovery, RollbackSpec, Way};
 use holdfast_common::spec::*;
 use holdfast_common::time::{Millis, Wall};
-use holdfast_coordinator_core::input::Until;
+use holdfast_coordinator_core::input::{Speaker, Until};
 use holdfast_coordinator_core::open_decisions::KINDS;
 use holdfast_coordinator_core::state::*;
 use holdfast_coordinator_core::{Answer, Input, Refusal, decide};
@@ -111,10 +111,14 @@ pub fn sequence(seed: u64, trace: bool) {
         flood(&mut world, &mut draw);
     }
     let mut actions = 0;
+    let mut doubts = Draw(seed ^ 0xd0b7);
     while world.inputs < INPUTS || actions < 60 {
         actions += 1;
         world.jitter = u16::try_from(draw.below(1_001)).unwrap();
         act(&mut world, &mut draw);
+        if seed % 8 == 3 && doubts.one_in(12) {
+            doubt(&mut world, &mut doubts);
+        }
         assert!(actions < 5_000, "a sequence that feeds nothing");
     }
     calm(&mut world);
@@ -159,6 +163,18 @@ fn submit(world: &mut World, draw: &mut Draw) {
     }
     let input = submission(world, draw, target);
     let _ = world.feed(target, &input);
+}
+
+/// A copy of an agent is seen, or a person says which one is the agent.
+fn doubt(world: &mut World, draw: &mut Draw) {
+    let (number, target) = (draw.below(world.agents.len()), draw.below(2));
+    let Speaker { agent, incarnation } = world.speaker(number, world.agents[number].incarnation);
+    let evidence = world.draw_evidence();
+    let input = match draw.one_in(2) {
+        true => Input::IdentityLocked { agent, incarnation, because: "a copy".to_owned(), evidence },
+        false => Input::IdentityUnlocked { agent, incarnation, by: anna(), evidence },
+    };
+    world.feed(target, &input).expect("never refused");
 }
 
 /// Places, replaces or takes away a hold.
@@ -385,7 +401,11 @@ fn beat(world: &mut World, agent: usize) {
 
 fn restart_agent(world: &mut World, draw: &mut Draw) {
     let (number, wall) = (draw.below(world.agents.len()), world.wall());
-    match draw.below(4) {
+    match draw.below(6) {
+        4 => {
+            let away = draw.pick(&[200, AWAY, 9_000]);
+            (0..1 + draw.below(2)).for_each(|_| world.detach(number, away));
+        }
         0 => {
             world.incarnations += 1;
             let incarnation = world.incarnations;

@@ -23,7 +23,7 @@ fn with_policy(mut spec: TargetSpec, policy: Policy) -> TargetSpec {
 }
 
 /// A step was permitted and begun, and nothing was heard since.
-fn lost(spec: TargetSpec, step: holdfast_common::spec::StepSpec) -> (Scene, DeploymentId, Claim) {
+pub(crate) fn lost(spec: TargetSpec, step: holdfast_common::spec::StepSpec) -> (Scene, DeploymentId, Claim) {
     let mut scene = Scene::on(spec);
     let name = step.name.to_string();
     let id = scene.submit(vec![step], 3);
@@ -35,16 +35,16 @@ fn lost(spec: TargetSpec, step: holdfast_common::spec::StepSpec) -> (Scene, Depl
     (scene, id, claim)
 }
 
-fn lost_site(policy: Policy) -> (Scene, DeploymentId, Claim) {
+pub(crate) fn lost_site(policy: Policy) -> (Scene, DeploymentId, Claim) {
     lost(with_policy(site(Reach::Shared), policy), switch(RetryClass::Unsafe))
 }
 
 /// A command that nobody can read, and whose effect may outlive it.
-fn lost_migration(policy: Policy) -> (Scene, DeploymentId, Claim) {
+pub(crate) fn lost_migration(policy: Policy) -> (Scene, DeploymentId, Claim) {
     lost(with_policy(shop(Reach::Shared), policy), change("migrate", "db", RetryClass::Unsafe, None))
 }
 
-fn journal(scene: &mut Scene, claim: Claim, runner: Runner) {
+pub(crate) fn journal(scene: &mut Scene, claim: Claim, runner: Runner) {
     let (speaker, evidence) = (scene.speaker(), scene.world.draw_evidence());
     let input = Input::JournalSpoke { speaker, claim, runner, detail: String::new(), evidence };
     scene.world.feed(0, &input).expect("never refused");

@@ -10,6 +10,8 @@ use uuid::Uuid;
 
 pub const TTL: u64 = 1_000;
 pub const MARGIN: u64 = 100;
+/// What a lease is given for a planned absence at most.
+pub const AWAY: u64 = 1_000;
 
 fn id(kind: u8, number: u64) -> Uuid {
     Uuid::from_u128((u128::from(kind) << 64) | u128::from(number))

@@ -69,6 +69,13 @@ pub struct Target {
     answered: Vec<(u64, Claim, Report)>,
 }
 
+/// When a lease is over, by what the design says of it: its TTL after it was heard, or what it was given for an absence; and the margin.
+fn lapses(lease: &Lease) -> u64 {
+    let silent = lease.heard.0 + lease.ttl.0;
+    let away = lease.away.as_ref().filter(|away| !away.is_back);
+    silent.max(away.map_or(0, |away| away.until.0)) + MARGIN
+}
+
 /// States without what never changes in a search: half of their text. A field that is added does not compile here until
 /// somebody has said whether it does.
 mod bare {
@@ -353,14 +360,17 @@ impl World {
             Event::ReportAccepted { attempt, .. } => {
                 let last = before.current.as_ref().and_then(Deployment::live).expect("a live attempt");
                 assert_eq!(last.id, *attempt);
-                let lease = last.lease.as_ref().expect("a lease");
-                let lapses = lease.heard.0 + lease.ttl.0 + MARGIN;
+                let lapses = last.lease.as_ref().map(lapses).expect("a lease");
                 assert!(self.serving < lapses, "I5: accepted after the lease had lapsed");
+            }
+            Event::AgentAway { away, serving, .. } => {
+                assert!(*serving == Serving(self.serving) && away.added.0 <= AWAY, "I19: more than the bound");
+                assert_eq!(away.until.0, self.serving + TTL + away.added.0, "I19: an end that nobody was given");
             }
             Event::PermitGranted { attempt, .. } => {
                 let last = before.current.as_ref().and_then(Deployment::live).expect("a live attempt");
                 assert_eq!(last.id, *attempt);
-                let lapses = last.lease.as_ref().map(|lease| lease.heard.0 + lease.ttl.0 + MARGIN);
+                let lapses = last.lease.as_ref().map(lapses);
                 assert!(lapses > Some(self.serving), "I3: permitted after the lease had lapsed");
                 let current = before.current.as_ref().expect("it has an attempt");
                 for carry in carries(current, last).into_iter().filter(|_| self.oracle && !last.ever_permitted()) {
@@ -390,7 +400,8 @@ impl World {
             let (mut kept, mut was) = (rebuilt.clone(), lease(&mut expected));
             let now = lease(&mut kept);
             assert_eq!(kept, expected, "O8: the state after a restart differs");
-            assert_eq!(now.as_ref().map(|l| (l.ttl, l.written_run)), was.as_ref().map(|l| (l.ttl, l.written_run)));
+            let written = |lease: &Option<Lease>| lease.as_ref().map(|l| (l.ttl, l.written_run, l.away.clone()));
+            assert_eq!(written(&now), written(&was));
             let begun = target.begun.clone();
             rebuilt.resume(|run| begun.get(&run.0).map(|serving| Serving(*serving)));
             let heard = rebuilt.current.as_ref().and_then(|d| d.attempts.last()).and_then(|a| a.lease.as_ref());
@@ -593,6 +604,22 @@ impl World {
         let (identity, state, raised) = ("id-other".to_owned(), OperationState::NotApplied, of.fence);
         let found = Found { identity, state, revision: None, raised, failed: false };
         self.net.insert(Letter::Found { agent: *agent, target: *target, inquiry: *inquiry, found });
+    }
+
+    /// An agent says that it goes and will be back, and goes: what was on its way to it is gone, and a permit that it did not use
+    /// is buried.
+    pub fn detach(&mut self, agent: usize, away: u64) {
+        let (incarnation, wall) = (self.agents[agent].incarnation, self.wall());
+        let holds = |work: &&Work| work.phase != Phase::Over;
+        let held: Vec<(usize, Claim)> =
+            self.agents[agent].works.iter().filter(holds).map(|work| (work.target, work.claim)).collect();
+        for (target, claim) in held {
+            let speaker = self.speaker(agent, incarnation);
+            let input = Input::Detached { speaker, claim, away: Millis(away), bound: Millis(AWAY) };
+            self.feed(target, &input).expect("a goodbye is never refused");
+        }
+        self.net.retain(|letter| !matches!(letter, Letter::Permit { agent: to, .. } if *to == agent));
+        self.agents[agent].restart(wall);
     }
 
     fn work(&mut self, agent: usize, incarnation: u64, claim: &Claim) -> Option<&mut Work> {

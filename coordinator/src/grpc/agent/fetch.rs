@@ -14,6 +14,7 @@ use tonic::Status;
 
 use super::own;
 use crate::archives::retention::uploaded;
+use crate::auth::{ShownCertificate, guard};
 use crate::grpc::shared::Shared;
 use crate::grpc::status;
 
@@ -24,18 +25,27 @@ type Pieces = mpsc::Sender<Result<v1::FetchArchiveResponse, Status>>;
 
 pub(super) async fn fetch(
     shared: &Shared,
-    agent: &AgentName,
+    agent: AgentName,
+    certificate: ShownCertificate,
     asked: v1::FetchArchiveRequest,
 ) -> Result<ReceiverStream<Result<v1::FetchArchiveResponse, Status>>, Status> {
     let claim = claim_from_wire(asked.claim).map_err(|why| status::invalid(&why))?;
     let step: StepName = parsed("step", &asked.step).map_err(|why| status::invalid(&why))?;
-    let spec = own::step(shared, agent, claim, &step, "archive").await?;
+    let spec = own::step(shared, &agent, claim, &step, "archive").await?;
     let sha256 = uploaded(&spec.body).ok_or_else(|| missing("the step needs no uploaded archive"))?;
     let archives = shared.archives.clone();
     let found = tokio::task::spawn_blocking(move || archives.open_whole(&sha256)).await.map_err(|e| failed(&e))?;
     let (file, size) = found.map_err(|e| failed(&e))?.ok_or_else(|| missing("the coordinator does not have it"))?;
     let (sender, stream) = mpsc::channel(2);
-    tokio::spawn(send(file, asked.offset.min(size), size, sender));
+    let revocations = shared.revocations.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            () = revocations.barred(&agent, &certificate) => {
+                let _nobody_reads = sender.send(Err(guard::revoked(&agent))).await;
+            }
+            () = send(file, asked.offset.min(size), size, sender.clone()) => {}
+        }
+    });
     Ok(ReceiverStream::new(stream))
 }
 

@@ -8,9 +8,9 @@ use holdfast_proto::convert::{self, Hello, Position, duration_to_wire, position_
 use holdfast_proto::{PROTOCOL_VERSION, v1};
 use uuid::Uuid;
 
-use super::held;
 use super::session::{End, Session};
-use crate::auth::Secret;
+use super::{held, identity};
+use crate::auth::ShownCertificate;
 use crate::grpc::shared::Shared;
 use crate::sessions::{Outgoing, Profile};
 use crate::store::AgentRow;
@@ -19,6 +19,8 @@ use crate::store::AgentRow;
 pub(super) struct Greeted {
     pub(super) session: SessionId,
     pub(super) speaker: Speaker,
+    /// Hash of the token that its Welcome carries.
+    pub(super) token: String,
 }
 
 /// A whole Hello of a version that this coordinator speaks.
@@ -36,24 +38,28 @@ pub(super) fn read(first: v1::ConnectRequest) -> Result<Hello, End> {
     Ok(convert::hello_from_wire(hello)?)
 }
 
-/// Welcomes the agent and begins its session. An older session of the agent ends.
-pub(super) fn greet(
+/// Welcomes the agent and begins its session. An older session of the agent ends. A copy is refused.
+pub(super) async fn greet(
     shared: &Shared,
     agent: &AgentName,
-    fingerprint: &str,
+    certificate: &ShownCertificate,
     outgoing: &Outgoing,
-    hello: &Hello,
+    hello: &mut Hello,
 ) -> Result<Greeted, End> {
-    let token = Secret::generate().map_err(|error| End::new(Code::Internal, error.to_string()))?;
+    let (token, standing) = identity::judge(shared, agent, hello).await?;
+    if let Some(labels) = &standing.labels {
+        hello.labels.clone_from(labels);
+    }
     let position = position(shared);
     if let Some(seen) = hello.seen {
         compare(agent, seen, position);
     }
     let session = SessionId(Uuid::new_v4());
+    let hash = identity::hash(&token);
     let welcome = v1::Welcome {
         protocol_version: PROTOCOL_VERSION,
         session: session.to_string(),
-        session_token: token.reveal().to_owned(),
+        session_token: token,
         position: Some(position_to_wire(position)),
         heartbeat_interval: Some(duration_to_wire(shared.limits.heartbeat_interval)),
         agent: agent.to_string(),
@@ -61,17 +67,20 @@ pub(super) fn greet(
         max_log_bytes: shared.limits.max_log_bytes,
         reconnect_spread: Some(duration_to_wire(spread(shared.directory.count()))),
     };
+    let fingerprint = &certificate.fingerprint;
     tracing::debug!(%agent, fingerprint, incarnation = %hello.incarnation, journal = hello.journal_sequence, "hello");
-    shared.directory.attach(agent, Profile::from(hello), session, outgoing, welcome, shared.now());
-    Ok(Greeted { session, speaker: Speaker { agent: agent.clone(), incarnation: hello.incarnation } })
+    shared.directory.attach(agent, (Profile::from(&*hello), standing), session, outgoing, welcome, shared.now());
+    let speaker = Speaker { agent: agent.clone(), incarnation: hello.incarnation };
+    Ok(Greeted { session, speaker, token: hash })
 }
 
 /// What is kept of the agent, what is due to it, and what its journal says.
-pub(super) async fn settle(session: &mut Session, fingerprint: &str, hello: &Hello) {
+pub(super) async fn settle(session: &mut Session, certificate: &ShownCertificate, hello: &Hello) {
     let shared = &session.shared;
     let row = AgentRow {
         name: session.speaker.agent.clone(),
-        fingerprint: fingerprint.to_owned(),
+        fingerprint: certificate.fingerprint.clone(),
+        certificate_until: Some(certificate.valid_until),
         incarnation: hello.incarnation,
         labels: hello.labels.clone(),
         last_heard: shared.now(),

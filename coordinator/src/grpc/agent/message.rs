@@ -12,12 +12,12 @@ use holdfast_common::report::{
 };
 use holdfast_common::spec::PlanDigest;
 use holdfast_common::text::{self, one_line};
-use holdfast_common::time::Millis;
+use holdfast_common::time::{Millis, Wall};
 use holdfast_coordinator_core::Answer;
 use holdfast_coordinator_core::input::Finding;
 use holdfast_proto::convert::{
-    Invalid, WireEnum, claim_from_wire, claim_of_wire, claim_to_wire, disposition_to_wire, duration_to_wire, parsed,
-    reading_from_wire, report_from_wire, required,
+    Invalid, WireEnum, claim_from_wire, claim_of_wire, claim_to_wire, disposition_to_wire, duration_from_wire,
+    duration_to_wire, parsed, reading_from_wire, report_from_wire, required,
 };
 use holdfast_proto::v1;
 use holdfast_proto::v1::connect_request::Message as Said;
@@ -25,10 +25,11 @@ use holdfast_proto::v1::connect_response::Message;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
+use super::identity;
 use super::session::{End, Session};
 use crate::driver::{self, Asked, Told};
 use crate::grpc::view::enums::denial_words;
-use crate::sessions::Outgoing;
+use crate::sessions::{Absence, Outgoing};
 
 /// Longest sentence of a declined offer that is kept.
 const DECLINE_BYTES: usize = 500;
@@ -79,12 +80,48 @@ pub(super) async fn take(session: &mut Session, message: v1::ConnectRequest) -> 
         Said::PermitRequest(request) => permit_answer(session, request).await,
         Said::Report(report) => report_answer(session, report).await,
         Said::InquiryAnswer(answer) => inquiry_answer(session, answer).await,
-        Said::Detach(detach) => {
-            let reason = holdfast_common::text::bounded(&detach.reason, 200);
-            tracing::info!(agent = %session.speaker.agent, reason, "an agent goes and will be back");
-            Ok(Next::Detach)
+        Said::WelcomeKept(v1::WelcomeKept {}) => {
+            identity::kept(session);
+            Ok(Next::GoOn)
         }
+        Said::Detach(detach) => leave(session, detach).await,
     }
+}
+
+/// How long a session waits for an absence to be on record: the agent waits for the end of the session.
+const LEAVE_WITHIN: Duration = Duration::from_secs(2);
+/// Longest absence that is believed.
+const LONGEST_ABSENCE: Millis = Millis::from_secs(24 * 3600);
+
+/// What it held is on record before its session ends.
+async fn leave(session: &mut Session, detach: v1::Detach) -> Result<Next, End> {
+    if detach.claims.len() > MAX_CLAIMS {
+        return Err(Invalid::Range { field: "detach.claims", problem: "too many elements" }.into());
+    }
+    let claims = detach.claims.iter().map(claim_of_wire).collect::<Result<Vec<Claim>, Invalid>>()?;
+    let away = detach.away.map(|away| duration_from_wire("detach.away", away)).transpose()?;
+    let away = away.unwrap_or(Millis(0)).min(LONGEST_ABSENCE);
+    let agent = session.speaker.agent.clone();
+    let reason = holdfast_common::text::bounded(&detach.reason, 200);
+    tracing::info!(%agent, %away, claims = claims.len(), reason, "an agent goes and will be back");
+    // What it said before comes first.
+    session.send()?;
+    let since = session.shared.now();
+    let back_by = Wall(since.0.saturating_add_unsigned(away.0.saturating_mul(1000)));
+    session.shared.directory.absent(&agent, Absence { since, back_by });
+    let recorded = async {
+        for claim in claims {
+            let Some(target) = session.shared.driver.target_of(claim.deployment).await else { continue };
+            let asked = Asked::Detached { speaker: session.speaker.clone(), claim, away };
+            if let Err(error) = session.shared.driver.ask(target, asked).await {
+                tracing::warn!(%agent, %error, "an absence could not be recorded: its lease lapses without it");
+            }
+        }
+    };
+    if tokio::time::timeout(LEAVE_WITHIN, recorded).await.is_err() {
+        tracing::warn!(%agent, "not every lease was extended for an absence in time");
+    }
+    Ok(Next::Detach)
 }
 
 async fn heartbeat_answer(session: &mut Session, heartbeat: v1::Heartbeat) -> Result<Next, End> {
@@ -185,6 +222,9 @@ async fn offer_answer(session: &mut Session, answer: v1::OfferAnswer) -> Result<
             Some(Declined { reason, detail: text::bounded(&one_line(&answer.detail), DECLINE_BYTES) })
         }
     };
+    if session.shared.directory.offer_answered(&session.speaker.agent, session.id) {
+        session.shared.driver.agents_changed();
+    }
     if let Some(target) = session.shared.driver.target_of(claim.deployment).await {
         let speaker = session.speaker.clone();
         queue(session, target, Asked::OfferAnswered { speaker, claim, declined }, |_, _| Ok(())).await?;

@@ -7,12 +7,12 @@
 mod fetch;
 mod held;
 mod hello;
+mod identity;
 mod message;
 mod own;
 mod session;
 mod upload;
 
-use holdfast_net::peer::Peer;
 use holdfast_proto::v1;
 use holdfast_proto::v1::agent_service_server::AgentService;
 use tokio::sync::mpsc;
@@ -20,7 +20,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::shared::Shared;
-use crate::auth::{CertifiedAgent, caller};
+use crate::auth::{CertifiedAgent, ShownCertificate, caller};
 use crate::sessions::{Answers, Outgoing};
 
 /// The service.
@@ -48,12 +48,12 @@ impl AgentService for Agents {
         request: Request<Streaming<v1::ConnectRequest>>,
     ) -> Result<Response<Self::ConnectStream>, Status> {
         let CertifiedAgent(name) = caller(&request)?;
-        let fingerprint = request.extensions().get::<Peer>().and_then(|peer| peer.fingerprint.clone());
+        let certificate: ShownCertificate = caller(&request)?;
         let (outgoing, answers) = Outgoing::new();
         let connection = session::Connection {
             shared: self.shared.clone(),
             agent: name,
-            fingerprint: fingerprint.unwrap_or_default(),
+            certificate,
             incoming: request.into_inner(),
             outgoing,
         };
@@ -67,8 +67,9 @@ impl AgentService for Agents {
         request: Request<Streaming<v1::UploadLogRequest>>,
     ) -> Result<Response<Self::UploadLogStream>, Status> {
         let CertifiedAgent(name) = caller(&request)?;
+        let certificate: ShownCertificate = caller(&request)?;
         let (answers, stream) = mpsc::channel(4);
-        let upload = upload::Upload::new(self.shared.clone(), name);
+        let upload = upload::Upload::new(self.shared.clone(), name, certificate);
         tokio::spawn(upload.run(request.into_inner(), answers));
         Ok(Response::new(ReceiverStream::new(stream)))
     }
@@ -78,6 +79,7 @@ impl AgentService for Agents {
         request: Request<v1::FetchArchiveRequest>,
     ) -> Result<Response<Self::FetchArchiveStream>, Status> {
         let CertifiedAgent(name) = caller(&request)?;
-        fetch::fetch(&self.shared, &name, request.into_inner()).await.map(Response::new)
+        let certificate: ShownCertificate = caller(&request)?;
+        fetch::fetch(&self.shared, name, certificate, request.into_inner()).await.map(Response::new)
     }
 }

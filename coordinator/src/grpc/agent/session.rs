@@ -13,6 +13,7 @@ use tonic::{Status, Streaming};
 
 use super::hello::{self, Greeted};
 use super::message;
+use crate::auth::ShownCertificate;
 use crate::driver;
 use crate::grpc::shared::Shared;
 use crate::sessions::Outgoing;
@@ -30,7 +31,7 @@ const UNANSWERED: usize = 256;
 pub(super) struct Connection {
     pub(super) shared: Shared,
     pub(super) agent: AgentName,
-    pub(super) fingerprint: String,
+    pub(super) certificate: ShownCertificate,
     pub(super) incoming: Streaming<v1::ConnectRequest>,
     pub(super) outgoing: Outgoing,
 }
@@ -61,6 +62,8 @@ pub(super) struct Session {
     pub(super) shared: Shared,
     pub(super) speaker: Speaker,
     pub(super) id: SessionId,
+    /// Hash of the token that its Welcome carried.
+    pub(super) token: String,
     pub(super) outgoing: Outgoing,
     pub(super) signs: message::Signs,
     /// What the agent said and the driver was not given yet.
@@ -95,27 +98,35 @@ impl Connection {
         }
     }
 
-    async fn serve(self, hello: holdfast_proto::convert::Hello) {
-        let Connection { shared, agent, fingerprint, mut incoming, outgoing } = self;
-        let Greeted { session, speaker } = match hello::greet(&shared, &agent, &fingerprint, &outgoing, &hello) {
-            Ok(greeted) => greeted,
-            Err(end) => {
-                tracing::error!(%agent, detail = %end.detail, "could not greet an agent");
-                return;
-            }
-        };
+    async fn serve(self, mut hello: holdfast_proto::convert::Hello) {
+        let Connection { shared, agent, certificate, mut incoming, outgoing } = self;
+        let Greeted { session, speaker, token } =
+            match hello::greet(&shared, &agent, &certificate, &outgoing, &mut hello).await {
+                Ok(greeted) => greeted,
+                Err(end) => {
+                    tracing::error!(%agent, code = %end.code, detail = %end.detail, "an agent was not welcomed");
+                    outgoing.bye(end.code, &end.detail);
+                    return;
+                }
+            };
         tracing::info!(%agent, %session, "an agent is in contact");
         let mut session = Session {
             shared: shared.clone(),
             speaker: speaker.clone(),
             id: session,
+            token,
             outgoing,
             signs: message::Signs::default(),
             gathered: Vec::new(),
             room: Arc::new(Semaphore::new(UNANSWERED)),
         };
-        hello::settle(&mut session, &fingerprint, &hello).await;
-        let end = session.listen(&mut incoming).await;
+        let end = match session.revoked(&certificate) {
+            Some(end) => Some(end),
+            None => {
+                hello::settle(&mut session, &certificate, &hello).await;
+                session.listen(&mut incoming, &certificate).await
+            }
+        };
         // What was said before the end counts.
         if let Some(end) = end.or(session.send().err()) {
             tracing::info!(%agent, session = %session.id, code = %end.code, detail = %end.detail, "a session ends");
@@ -137,10 +148,23 @@ impl Session {
         self.shared.driver.send(&mut self.gathered).map_err(|error| message::end_of(&error))
     }
 
+    /// Why the session is over, where its certificate opens nothing any more.
+    fn revoked(&self, certificate: &ShownCertificate) -> Option<End> {
+        let agent = &self.speaker.agent;
+        let detail = || format!("this certificate of agent {agent} was revoked, or the agent was removed");
+        self.shared.revocations.bar(agent, certificate).then(|| End::new(Code::CertificateRevoked, detail()))
+    }
+
     /// Until either side ends it. What is answered is why, where the agent is to be told.
-    async fn listen(&mut self, incoming: &mut Streaming<v1::ConnectRequest>) -> Option<End> {
+    async fn listen(
+        &mut self,
+        incoming: &mut Streaming<v1::ConnectRequest>,
+        certificate: &ShownCertificate,
+    ) -> Option<End> {
         let stop = self.shared.stop.clone();
         let outgoing = self.outgoing.clone();
+        let (revocations, agent) = (self.shared.revocations.clone(), self.speaker.agent.clone());
+        let mut barred = std::pin::pin!(revocations.barred(&agent, certificate));
         loop {
             // What came together is decided together.
             let more = if self.gathered.len() < TOGETHER { incoming.message().now_or_never() } else { None };
@@ -153,10 +177,14 @@ impl Session {
                     tokio::select! {
                         () = stop.cancelled() => return Some(stopping()),
                         () = outgoing.over() => return None,
+                        () = &mut barred => return self.revoked(certificate),
                         message = incoming.message() => message,
                     }
                 }
             };
+            if let Some(end) = self.revoked(certificate) {
+                return Some(end);
+            }
             match message {
                 Ok(Some(message)) => match message::take(self, message).await {
                     Ok(message::Next::GoOn) => {}

@@ -13,6 +13,7 @@ use tonic::{Status, Streaming};
 
 use super::message::Signs;
 use super::own;
+use crate::auth::{ShownCertificate, guard};
 use crate::driver::Asked;
 use crate::grpc::shared::Shared;
 use crate::grpc::status;
@@ -28,13 +29,14 @@ const LARGEST: u64 = 1 << 60;
 pub(super) struct Upload {
     shared: Shared,
     agent: AgentName,
+    certificate: ShownCertificate,
     own: BTreeSet<(Claim, StepName)>,
     signs: Signs,
 }
 
 impl Upload {
-    pub(super) fn new(shared: Shared, agent: AgentName) -> Self {
-        Self { shared, agent, own: BTreeSet::new(), signs: Signs::default() }
+    pub(super) fn new(shared: Shared, agent: AgentName, certificate: ShownCertificate) -> Self {
+        Self { shared, agent, certificate, own: BTreeSet::new(), signs: Signs::default() }
     }
 
     /// Until the agent has no more, or sends what can't be taken.
@@ -44,8 +46,16 @@ impl Upload {
         answers: mpsc::Sender<Result<v1::UploadLogResponse, Status>>,
     ) {
         let stop = self.shared.stop.clone();
+        let (revocations, agent, certificate) =
+            (self.shared.revocations.clone(), self.agent.clone(), self.certificate.clone());
+        let mut barred = std::pin::pin!(revocations.barred(&agent, &certificate));
         loop {
             let request = tokio::select! {
+                biased;
+                () = &mut barred => {
+                    let _nobody_reads = answers.send(Err(guard::revoked(&agent))).await;
+                    return;
+                }
                 () = stop.cancelled() => return,
                 () = answers.closed() => return,
                 request = incoming.message() => request,

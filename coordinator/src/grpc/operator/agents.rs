@@ -9,10 +9,12 @@ use holdfast_proto::v1;
 use tonic::Status;
 
 use super::{Call, find, page};
+use crate::auth::guard::not_allowed;
 use crate::auth::{Operator, Permission};
 use crate::grpc::shared::Shared;
-use crate::grpc::{refused, view};
+use crate::grpc::{refused, status, view};
 use crate::sessions::AgentStatus;
+use crate::store::AgentRow;
 use crate::store::rows::DeploymentFilter;
 
 /// Deployments under way that are looked through.
@@ -31,11 +33,37 @@ pub(super) async fn list(call: Call<'_, v1::ListAgentsRequest>) -> Result<v1::Li
         page::cut(agents, after.as_ref().map(AgentName::as_str), page::size(asked.page_size), |status| {
             status.name.as_str()
         });
+    let mut rows = rows(shared).await?;
     let agents = agents.into_iter().map(|status| {
         let held = holds.remove(&status.name).unwrap_or_default();
-        view::agent::agent(status, held)
+        let row = rows.remove(&status.name);
+        view::agent::agent(status, row.as_ref(), held)
     });
     Ok(v1::ListAgentsResponse { agents: agents.collect(), next_page_token })
+}
+
+/// One agent, if it was ever heard of, as in the list.
+pub(super) async fn find(shared: &Shared, by: &Operator, agent: &AgentName) -> Result<Option<v1::Agent>, Status> {
+    let held = holds(shared, by).await?.remove(agent).unwrap_or_default();
+    let status = shared.directory.list().into_iter().find(|status| status.name == *agent);
+    let row = rows(shared).await?.remove(agent);
+    Ok(status.map(|status| view::agent::agent(status, row.as_ref(), held)))
+}
+
+async fn rows(shared: &Shared) -> Result<BTreeMap<AgentName, AgentRow>, Status> {
+    let rows = shared.reader.run(|reader| reader.agents()).await.map_err(|error| refused::by_store(&error))?;
+    Ok(rows.into_iter().map(|row| (row.name.clone(), row)).collect())
+}
+
+/// Whether the caller manages agents: an agent may serve any target, so that is asked of all of them.
+pub(super) fn may_manage(shared: &Shared, by: &Operator, what: &str) -> Result<(), Status> {
+    if by.scope.may_everywhere(Permission::Agents) {
+        return Ok(());
+    }
+    let problem =
+        not_allowed(by, Permission::Agents, None).known("an agent may serve any target: it takes a grant for *");
+    shared.driver.refused(by.name.to_string(), what.to_owned(), problem.title.clone());
+    Err(status::of(&problem))
 }
 
 /// The targets that the caller may view, whose agents are therefore shown; `None` where that is all of them.

@@ -146,11 +146,14 @@ fn author(event: &Event) -> String {
         Event::HoldPlaced { hold } => hold.by.to_string(),
         Event::HoldEnded { how: HoldEnd::Operator { name } } => name.to_string(),
         Event::EvidenceFiled { evidence, .. } => match &evidence.body {
-            EvidenceBody::Attested { by, .. } | EvidenceBody::Note { by, .. } => by.to_string(),
+            EvidenceBody::Attested { by, .. }
+            | EvidenceBody::IdentityUnlocked { by, .. }
+            | EvidenceBody::Note { by, .. } => by.to_string(),
             EvidenceBody::LateReport { agent, .. }
             | EvidenceBody::Inspection { agent, .. }
             | EvidenceBody::FencedOff { agent, .. }
             | EvidenceBody::InquiryFailed { agent, .. }
+            | EvidenceBody::IdentityLocked { agent, .. }
             | EvidenceBody::JournalWord { agent, .. } => format!("agent {agent}"),
         },
         Event::CancelRecorded {
@@ -162,6 +165,7 @@ fn author(event: &Event) -> String {
         | Event::Waits { .. }
         | Event::LeaseGranted { .. }
         | Event::LeaseRenewed { .. }
+        | Event::AgentAway { .. }
         | Event::OfferAccepted { .. }
         | Event::OfferDeclined { .. }
         | Event::PermitGranted { .. }
@@ -182,6 +186,13 @@ fn of_act(act: ActRow) -> Entry {
     let sentence = match kind.as_str() {
         "token_made" => format!("{by} made the token of {about}: {detail}"),
         "token_revoked" => format!("{by} took the token of {about} back: {detail}"),
+        "join_token_made" => format!("{by} made the join token {about}: {detail}"),
+        "join_token_revoked" => format!("{by} took the join token {about} back: {detail}"),
+        "agent_joined" => format!("{about} joined {detail}"),
+        "agent_removed" => format!("{by} removed the agent {about}: {detail}"),
+        "certificate_revoked" => format!("{by} revoked the certificate {about} {detail}"),
+        "agent_drained" => format!("{by} drained {about}: {detail}"),
+        "agent_resumed" => format!("{by} lets {about} have new work again"),
         other => format!("{by}: {other} {about}: {detail}"),
     };
     entry(at, v1::AuditEntry { by, what: kind, about, sentence, hash, ..Default::default() })

@@ -62,6 +62,8 @@ fn kept(evidence: &Evidence) -> v1::ResourceReading {
         | EvidenceBody::FencedOff { .. }
         | EvidenceBody::JournalWord { .. }
         | EvidenceBody::Attested { .. }
+        | EvidenceBody::IdentityLocked { .. }
+        | EvidenceBody::IdentityUnlocked { .. }
         | EvidenceBody::Note { .. } => v1::ResourceReading::default(),
     }
 }

@@ -10,11 +10,13 @@ mod audit;
 mod cancel;
 mod decide;
 mod deployments;
+mod drain;
 mod evidence;
 mod find;
 mod hold;
 mod inquire;
 mod inspect_target;
+mod joining;
 mod lapse;
 mod logs;
 mod page;
@@ -24,6 +26,7 @@ mod rollback;
 mod submit;
 mod targets;
 mod tokens;
+mod unlock;
 mod watch;
 mod whoami;
 
@@ -35,6 +38,7 @@ use tonic::{Request, Response, Status};
 
 use super::shared::Shared;
 use crate::auth::{Operator, caller};
+pub(super) use joining::stand;
 
 /// The service.
 #[derive(Clone)]
@@ -136,4 +140,12 @@ answered_by! {
     list_rollback_candidates: ListRollbackCandidatesRequest => ListRollbackCandidatesResponse by rollback::candidates;
     rollback: RollbackRequest => RollbackResponse by rollback::rollback;
     list_audit: ListAuditRequest => ListAuditResponse by audit::list;
+    create_join_token: CreateJoinTokenRequest => CreateJoinTokenResponse by joining::create_token;
+    list_join_tokens: ListJoinTokensRequest => ListJoinTokensResponse by joining::list_tokens;
+    revoke_join_token: RevokeJoinTokenRequest => RevokeJoinTokenResponse by joining::revoke_token;
+    remove_agent: RemoveAgentRequest => RemoveAgentResponse by joining::remove_agent;
+    revoke_certificate: RevokeCertificateRequest => RevokeCertificateResponse by joining::revoke_certificate;
+    unlock_agent: UnlockAgentRequest => UnlockAgentResponse by unlock::unlock;
+    drain_agent: DrainAgentRequest => DrainAgentResponse by drain::drain;
+    resume_agent: ResumeAgentRequest => ResumeAgentResponse by drain::resume;
 }

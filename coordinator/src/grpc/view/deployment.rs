@@ -5,8 +5,8 @@ use holdfast_common::outcome::StepEnd;
 use holdfast_common::spec::{OrderKey, StepSpec};
 use holdfast_common::time::Millis;
 use holdfast_coordinator_core::state::{
-    Attempt, AttemptState, Base, CancelCause, Cancellation, CarryState, DecisionRecord, Deployment, EventSequence,
-    RollbackOf, StepRun, StepState, Undone,
+    Attempt, AttemptState, Away, Base, CancelCause, Cancellation, CarryState, DecisionRecord, Deployment,
+    EventSequence, RollbackOf, StepRun, StepState, Undone,
 };
 use holdfast_proto::convert::{WireEnum, duration_to_wire, wall_to_wire};
 use holdfast_proto::v1;
@@ -115,6 +115,15 @@ fn attempt_view(deployment: &Deployment, attempt: &Attempt, silence: Silence<'_>
         silent_for: silent.map(duration_to_wire),
         lease_ttl: lease.map(|lease| duration_to_wire(lease.ttl)),
         readmits: text(attempt.readmits.as_ref()),
+        away: lease.and_then(|lease| lease.away.as_ref()).map(away),
+    }
+}
+
+fn away(away: &Away) -> v1::Away {
+    v1::Away {
+        since: Some(wall_to_wire(away.since)),
+        back_by: Some(wall_to_wire(away.back_by())),
+        is_back: away.is_back,
     }
 }
 

@@ -38,6 +38,7 @@ pub fn state_after(before: Option<DeploymentState>, event: &Event) -> Option<Dep
         | Event::Reserved { .. }
         | Event::Waits { .. }
         | Event::LeaseRenewed { .. }
+        | Event::AgentAway { .. }
         | Event::OfferAccepted { .. }
         | Event::OfferDeclined { .. }
         | Event::PermitGranted { .. }

@@ -80,6 +80,12 @@ fn parts(body: &EvidenceBody) -> Parts<'_> {
         EvidenceBody::JournalWord { agent, .. } => {
             Parts { kind: "journal_word", by: agent.to_string(), ..Parts::default() }
         }
+        EvidenceBody::IdentityLocked { agent, .. } => {
+            Parts { kind: "identity_locked", by: agent.to_string(), ..Parts::default() }
+        }
+        EvidenceBody::IdentityUnlocked { by, .. } => {
+            Parts { kind: "identity_unlocked", by: by.to_string(), ..Parts::default() }
+        }
         EvidenceBody::Attested { by, .. } => Parts { kind: "attested", by: by.to_string(), ..Parts::default() },
         EvidenceBody::Note { by, .. } => Parts { kind: "note", by: by.to_string(), ..Parts::default() },
     }
@@ -104,6 +110,8 @@ pub fn answers(evidence: &Evidence) -> Option<holdfast_common::id::EvidenceId> {
         EvidenceBody::LateReport { .. }
         | EvidenceBody::JournalWord { .. }
         | EvidenceBody::Attested { .. }
+        | EvidenceBody::IdentityLocked { .. }
+        | EvidenceBody::IdentityUnlocked { .. }
         | EvidenceBody::Note { .. } => None,
     }
 }

@@ -79,12 +79,23 @@ fn active(deployment: &Deployment) -> String {
             | AttemptState::Uncertain
             | AttemptState::Resolved => {
                 let does = attempt_verb(attempt.state);
-                format!("attempt {} {does} on {}{}", attempt.number, attempt.agent, late(deployment, attempt))
+                let (number, agent, late) = (attempt.number, &attempt.agent, late(deployment, attempt));
+                format!("attempt {number} {does} on {agent}{late}{}", away(attempt))
             }
         },
         (None, Some(why)) => waits(deployment, why),
         (None, None) => "another attempt will follow".to_owned(),
     }
+}
+
+/// A planned absence, while it lasts: what is told of the attempt was said before it.
+fn away(attempt: &Attempt) -> String {
+    let away = attempt.lease.as_ref().and_then(|lease| lease.away.as_ref()).filter(|away| !away.is_back);
+    let words = away.map(|away| {
+        let (since, back_by) = (instant(away.since), instant(away.back_by()));
+        format!("; agent away by plan since {since}, back by {back_by}")
+    });
+    words.unwrap_or_default()
 }
 
 /// A deadline that passed is told for as long as no end was seen.
@@ -178,7 +189,14 @@ pub fn event(event: &Event) -> String {
             };
             format!("attempt {number} is leased to {agent} under fence {fence} for {ttl}{carried}")
         }
-        Event::LeaseRenewed { .. } => "the lease was renewed for the first time in this run".to_owned(),
+        Event::LeaseRenewed { .. } => "the agent is at it: the lease was renewed".to_owned(),
+        Event::AgentAway { away, .. } => {
+            format!(
+                "the agent goes by plan and will be back by {}: the lease lasts {} longer",
+                instant(away.back_by()),
+                away.added
+            )
+        }
         Event::OfferAccepted { .. } => "the agent took the offer".to_owned(),
         Event::OfferDeclined { reason, detail, .. } => {
             let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
@@ -335,6 +353,12 @@ pub fn evidence_words(evidence: &Evidence) -> String {
             };
             let observed = attestation.observed.as_ref().map(|seen| format!(", revision {seen}")).unwrap_or_default();
             format!("{by} attests that {runner} and {target}{observed}{}", and(&attestation.how))
+        }
+        EvidenceBody::IdentityLocked { agent, because, .. } => {
+            format!("the identity of {agent} was locked: {because} was seen; the word of its journal proves nothing")
+        }
+        EvidenceBody::IdentityUnlocked { agent, by, .. } => {
+            format!("{by} unlocked the identity of {agent}: the word of its journal counts from here on")
         }
         EvidenceBody::Note { by, text } => format!("{by} remarks{}", and(text)),
     }

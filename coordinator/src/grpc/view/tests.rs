@@ -230,6 +230,7 @@ fn a_passed_deadline_is_told_as_still_running_and_names_whose_it_is() {
     deployment.state = DeploymentState::Active;
     deployment.attempts[0].state = AttemptState::Running;
     deployment.attempts[0].lease = Some(holdfast_coordinator_core::state::Lease {
+        away: None,
         ttl: Millis(30_000),
         written_run: holdfast_coordinator_core::state::Run(1),
         heard: holdfast_common::time::Serving(1),

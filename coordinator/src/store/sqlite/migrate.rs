@@ -17,6 +17,9 @@ const ALL: &[Migration] = &[
     Migration { number: 2, name: "grants", sql: include_str!("0002_grants.sql") },
     Migration { number: 3, name: "rollbacks", sql: include_str!("0003_rollbacks.sql") },
     Migration { number: 4, name: "acts", sql: include_str!("0004_acts.sql") },
+    Migration { number: 5, name: "identities", sql: include_str!("0005_identities.sql") },
+    Migration { number: 6, name: "joining", sql: include_str!("0006_joining.sql") },
+    Migration { number: 7, name: "drains", sql: include_str!("0007_drains.sql") },
 ];
 
 /// "HLDF": how a Holdfast store is told from other SQLite files.

@@ -18,6 +18,8 @@ use crate::bugs::{self, Bug};
 
 mod acts;
 mod convert;
+mod drains;
+mod joining;
 mod look_up;
 mod migrate;
 mod project;

@@ -296,6 +296,7 @@ fn follow(connection: &Connection, state: &TargetState, recorded: &Recorded) -> 
         Event::TargetDeclared { .. }
         | Event::Waits { .. }
         | Event::LeaseRenewed { .. }
+        | Event::AgentAway { .. }
         | Event::OfferAccepted { .. }
         | Event::OfferDeclined { .. }
         | Event::ReportAccepted { .. }

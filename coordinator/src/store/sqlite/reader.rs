@@ -7,15 +7,19 @@ use std::time::Duration;
 use holdfast_common::id::{AgentName, DeploymentId, DeploymentLabel, OperatorName, RequestId, TargetName};
 use holdfast_common::time::Wall;
 use holdfast_coordinator_core::TargetState;
+use holdfast_coordinator_core::identity::Identity;
 use holdfast_coordinator_core::state::{Evidence, Undone};
 use rusqlite::{Connection, OpenFlags, Row, params};
 use tokio::sync::Semaphore;
 
 use super::look_up::{all, one};
 use super::replay::{COLUMNS, EventRow};
-use super::{acts, convert, failed, look_up, migrate, replay, verify};
+use super::{acts, convert, drains, failed, joining, look_up, migrate, replay, verify};
 use crate::store::rows::{DeploymentFilter, DeploymentRow, EventFilter, RawEvent, StoredEvent, TargetRow};
-use crate::store::{ActRow, AgentRow, Digest, Error, GlobalOrder, OrphanRow, RefusalRow, Submission, TokenRow};
+use crate::store::{
+    ActRow, AgentRow, CertificateRow, Digest, DrainRow, Error, GlobalOrder, JoinTokenRow, OrphanRow, RefusalRow,
+    Submission, TokenRow,
+};
 use crate::verify::{Finding, Report};
 
 /// A few read-only connections. Its calls block on the disk: async callers go through [`Reader::run`] or, for a
@@ -284,6 +288,50 @@ impl Reader {
         })
     }
 
+    /// Who every agent is that was enrolled or ever spoke, by name.
+    pub fn agent_identities(&self) -> Result<Vec<(AgentName, Identity)>, Error> {
+        self.with(|connection| {
+            let sql = "SELECT agent, state FROM identities ORDER BY agent";
+            let rows = all(connection, "list identities", sql, [], |row| {
+                Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+            })?;
+            let read = |(agent, state): (String, String)| {
+                Ok((convert::parse("an agent", &agent)?, convert::from_json("an agent's identity", &state)?))
+            };
+            rows.into_iter().map(read).collect()
+        })
+    }
+
+    /// Who the agent is; `None` for one that was never heard of.
+    pub fn agent_identity(&self, agent: &AgentName) -> Result<Option<Identity>, Error> {
+        self.with(|connection| identity_of(connection, agent))
+    }
+
+    /// Every join token, by its id.
+    pub fn join_tokens(&self) -> Result<Vec<JoinTokenRow>, Error> {
+        self.with(joining::tokens)
+    }
+
+    /// The join token of that hash.
+    pub fn join_token(&self, hash: Digest) -> Result<Option<JoinTokenRow>, Error> {
+        self.with(|connection| joining::token_of_hash(connection, hash))
+    }
+
+    /// Every certificate that was signed or revoked here, by its fingerprint.
+    pub fn certificates(&self) -> Result<Vec<CertificateRow>, Error> {
+        self.with(joining::certificates)
+    }
+
+    /// The certificate of that fingerprint.
+    pub fn certificate(&self, fingerprint: &str) -> Result<Option<CertificateRow>, Error> {
+        self.with(|connection| joining::certificate(connection, fingerprint))
+    }
+
+    /// Every agent that gets nothing new, by name.
+    pub fn drains(&self) -> Result<Vec<DrainRow>, Error> {
+        self.with(drains::list)
+    }
+
     /// The latest refusals, the latest first.
     pub fn refusals(&self, limit: u32) -> Result<Vec<RefusalRow>, Error> {
         self.with(|connection| {
@@ -418,7 +466,7 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
 const TARGETS: &str = "SELECT t.spec, t.declared_by, t.declared_at, t.waiting, f.fence, r.deployment FROM targets t
                        LEFT JOIN fences f ON f.target = t.name LEFT JOIN reservations r ON r.target = t.name";
 const TOKENS: &str = "SELECT name, hash, grants, expires_at, created_at, created_by FROM tokens";
-const AGENTS: &str = "SELECT name, fingerprint, incarnation, labels, last_heard FROM agents";
+const AGENTS: &str = "SELECT name, fingerprint, incarnation, labels, last_heard, certificate_until FROM agents";
 
 type RawTarget = (String, String, i64, i64, Option<i64>, Option<String>);
 
@@ -495,16 +543,23 @@ fn token((name, hash, grants, expires_at, created_at, created_by): RawToken) -> 
     })
 }
 
-type RawAgent = (String, String, String, String, i64);
-
-fn raw_agent(row: &Row<'_>) -> rusqlite::Result<RawAgent> {
-    Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
+pub(super) fn identity_of(connection: &Connection, agent: &AgentName) -> Result<Option<Identity>, Error> {
+    let sql = "SELECT state FROM identities WHERE agent = ?1";
+    let state: Option<String> = one(connection, "read an agent's identity", sql, [agent.as_str()], |row| row.get(0))?;
+    state.map(|state| convert::from_json("an agent's identity", &state)).transpose()
 }
 
-fn agent((name, fingerprint, incarnation, labels, last_heard): RawAgent) -> Result<AgentRow, Error> {
+type RawAgent = (String, String, String, String, i64, Option<i64>);
+
+fn raw_agent(row: &Row<'_>) -> rusqlite::Result<RawAgent> {
+    Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?))
+}
+
+fn agent((name, fingerprint, incarnation, labels, last_heard, certificate_until): RawAgent) -> Result<AgentRow, Error> {
     Ok(AgentRow {
         name: convert::parse("an agent", &name)?,
         fingerprint,
+        certificate_until: certificate_until.map(Wall),
         incarnation: convert::parse("an incarnation", &incarnation)?,
         labels: convert::from_json("labels", &labels)?,
         last_heard: Wall(last_heard),

@@ -3,19 +3,20 @@
 use std::cell::{Cell, OnceCell};
 
 use holdfast_common::claim::Claim;
-use holdfast_common::id::{DeploymentId, IncarnationId, OperatorName, RequestId, TargetName};
+use holdfast_common::id::{AgentName, DeploymentId, IncarnationId, OperatorName, RequestId, TargetName};
 use holdfast_common::report::ReportSequence;
 use holdfast_common::spec::TargetSpec;
 use holdfast_common::time::{Millis, Serving, Wall};
 use holdfast_coordinator_core::TargetState;
+use holdfast_coordinator_core::identity::Identity;
 use holdfast_coordinator_core::input::{Answered, PastDeployment};
 use holdfast_coordinator_core::state::{Deployment, PastAttempt, Run};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
-use super::{acts, convert, failed, look_up, project, replay};
+use super::{acts, convert, drains, failed, joining, look_up, project, replay};
 use crate::store::{
-    Act, AgentRow, Appended, Digest, Error, OrphanRow, RefusalRow, RunStart, Submission, Taken, TokenRow, Transaction,
-    Write,
+    Act, AgentRow, Appended, CertificateRow, Digest, DrainRow, Error, JoinTokenRow, OrphanRow, RefusalRow, RunStart,
+    Submission, Taken, TokenRow, Transaction, Write,
 };
 
 /// How many refusals are kept.
@@ -194,15 +195,47 @@ impl Transaction for SqliteTransaction<'_> {
     }
 
     fn put_agent(&mut self, agent: &AgentRow) -> Result<(), Error> {
-        let AgentRow { name, fingerprint, incarnation, labels, last_heard } = agent;
+        let AgentRow { name, fingerprint, certificate_until, incarnation, labels, last_heard } = agent;
         self.execute(
             "write an agent",
-            "INSERT INTO agents (name, fingerprint, incarnation, labels, last_heard) VALUES (?1, ?2, ?3, ?4, ?5)
+            "INSERT INTO agents (name, fingerprint, incarnation, labels, last_heard, certificate_until)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
              ON CONFLICT (name) DO UPDATE SET fingerprint = excluded.fingerprint, incarnation = excluded.incarnation,
-                 labels = excluded.labels, last_heard = excluded.last_heard",
-            params![name.as_str(), fingerprint, incarnation.to_string(), convert::json(labels), last_heard.0],
+                 labels = excluded.labels, last_heard = excluded.last_heard,
+                 certificate_until = excluded.certificate_until",
+            params![
+                name.as_str(),
+                fingerprint,
+                incarnation.to_string(),
+                convert::json(labels),
+                last_heard.0,
+                certificate_until.map(|at| at.0)
+            ],
         )?;
         Ok(())
+    }
+
+    fn agent_identity(&mut self, agent: &AgentName) -> Result<Identity, Error> {
+        Ok(super::reader::identity_of(self.tx()?, agent)?.unwrap_or_default())
+    }
+
+    fn put_agent_identity(&mut self, agent: &AgentName, identity: &Identity) -> Result<(), Error> {
+        self.execute(
+            "write an agent's identity",
+            "INSERT INTO identities (agent, state) VALUES (?1, ?2) ON CONFLICT (agent) DO UPDATE SET state = excluded.state",
+            params![agent.as_str(), convert::json(identity)],
+        )?;
+        Ok(())
+    }
+
+    fn put_drain(&mut self, drain: &DrainRow) -> Result<(), Error> {
+        let DrainRow { agent, by, reason, since } = drain;
+        self.execute("drain an agent", drains::PUT, params![agent.as_str(), by.as_str(), reason, since.0])?;
+        Ok(())
+    }
+
+    fn remove_drain(&mut self, agent: &AgentName) -> Result<bool, Error> {
+        Ok(self.execute("resume an agent", drains::REMOVE, params![agent.as_str()])? == 1)
     }
 
     fn put_token(&mut self, token: &TokenRow) -> Result<(), Error> {
@@ -231,6 +264,34 @@ impl Transaction for SqliteTransaction<'_> {
     fn remove_token(&mut self, name: &OperatorName) -> Result<bool, Error> {
         let rows = self.execute("remove a token", "DELETE FROM tokens WHERE name = ?1", params![name.as_str()])?;
         Ok(rows == 1)
+    }
+
+    fn put_join_token(&mut self, token: &JoinTokenRow) -> Result<(), Error> {
+        self.whole(|connection| joining::put_token(connection, token))
+    }
+
+    fn join_token(&mut self, hash: Digest) -> Result<Option<JoinTokenRow>, Error> {
+        joining::token_of_hash(self.tx()?, hash)
+    }
+
+    fn join_token_of(&mut self, id: &str) -> Result<Option<JoinTokenRow>, Error> {
+        joining::token_of_id(self.tx()?, id)
+    }
+
+    fn put_certificate(&mut self, certificate: &CertificateRow) -> Result<(), Error> {
+        self.whole(|connection| joining::put_certificate(connection, certificate))
+    }
+
+    fn certificate(&mut self, fingerprint: &str) -> Result<Option<CertificateRow>, Error> {
+        joining::certificate(self.tx()?, fingerprint)
+    }
+
+    fn agent_with(&mut self, fingerprint: &str) -> Result<Option<AgentName>, Error> {
+        joining::agent_with(self.tx()?, fingerprint)
+    }
+
+    fn revoke_certificates(&mut self, agent: &AgentName, at: Wall) -> Result<(), Error> {
+        self.whole(|connection| joining::revoke_all_of(connection, agent, at))
     }
 
     fn keep_act(&mut self, act: &Act) -> Result<(), Error> {

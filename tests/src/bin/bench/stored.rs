@@ -68,6 +68,8 @@ struct Offers {
 }
 
 impl Sessions for Offers {
+    fn stand(&self, _: &AgentName, _: &holdfast_coordinator_core::identity::Identity) {}
+
     fn candidates(&self, _target: &TargetSpec, _needs: &BTreeSet<Adapter>) -> Vec<Candidate> {
         vec![Candidate { agent: agent(), incarnation: Some(self.incarnation), unfit: None }]
     }

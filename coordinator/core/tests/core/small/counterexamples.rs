@@ -90,6 +90,8 @@ rules! {
         "no other attempt follows a stop", CANCEL, "stuck";
     without_the_class_of_a_step_there_is_a_counterexample: RepeatUnsafe,
         "I10: an unsafe step that is there in part is not repeated", IN_PART, "I10";
+    without_one_absence_per_lease_there_is_a_counterexample: AwayAgain,
+        "I19: a lease outlasts one planned absence", ABSENCE, "I19";
 }
 
 /// What no small world can see, and why.

@@ -98,6 +98,8 @@ pub struct Budget {
     pub holds: u8,
     /// Changes that somebody makes by hand between two attempts.
     pub edits: u8,
+    /// Agents that go by plan and come back.
+    pub detaches: u8,
 }
 
 /// One state of a world.

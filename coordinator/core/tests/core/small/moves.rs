@@ -43,6 +43,10 @@ pub enum Move {
     Speak {
         agent: usize,
     },
+    /// An agent goes by plan, and says again that it is there as soon as it can.
+    Detach {
+        agent: usize,
+    },
     Cancel,
     Deadline,
     Raise,
@@ -104,6 +108,10 @@ fn by_agents(small: &Small, Place { world, budget, .. }: &Place, moves: &mut Vec
         if budget.words > 0 && agent.works.iter().any(|work| is_lost(world, work)) {
             moves.push(Move::Speak { agent: number });
         }
+    }
+    let current = world.targets[0].state.current.as_ref().and_then(Deployment::live);
+    if let Some(live) = current.filter(|live| budget.detaches > 0 && live.state == AttemptState::Running) {
+        moves.push(Move::Detach { agent: world.agent(&live.agent) });
     }
     if orphan(world).is_some() {
         moves.push(Move::Settle);
@@ -252,6 +260,10 @@ pub(super) fn take(small: &Small, place: &Place, step: &Move) -> Place {
             budget.words -= 1;
             speak(&mut next, *agent);
         }
+        Move::Detach { agent } => {
+            budget.detaches -= 1;
+            detach(&mut next, *agent);
+        }
         Move::Cancel => {
             budget.cancels -= 1;
             cancel(world);
@@ -333,6 +345,19 @@ fn speak(place: &mut Place, number: usize) {
         if runner != Runner::Unknown {
             net.insert(Letter::Journal { agent: number, incarnation, target: work.target, claim: work.claim, runner });
         }
+    }
+}
+
+/// Its own session is over, so it asks again for what it was not answered, under the lease that outlasts its absence.
+fn detach(place: &mut Place, agent: usize) {
+    place.world.detach(agent, AWAY);
+    let World { agents, net, .. } = &mut place.world;
+    let incarnation = agents[agent].incarnation;
+    for (at, work) in agents[agent].works.iter().enumerate().filter(|(_, work)| work.phase != Phase::Over) {
+        if let Some(step) = work.step() {
+            place.sent.remove(&asks_for(agent, at, step.name.as_str()));
+        }
+        net.insert(Letter::Heartbeat { agent, incarnation, target: work.target, claim: work.claim });
     }
 }
 
@@ -455,6 +480,7 @@ impl fmt::Display for Move {
             Move::Work { agent, how: How::End(end), .. } => write!(f, "a{agent} ends: {end:?}"),
             Move::Settle => write!(f, "the effect that outlived its process is over"),
             Move::Speak { agent } => write!(f, "a{agent} comes back, and its journal speaks"),
+            Move::Detach { agent } => write!(f, "a{agent} goes by plan, and comes back"),
             Move::Cancel => write!(f, "a stop is asked for"),
             Move::Deadline => write!(f, "a deadline passes"),
             Move::Raise => write!(f, "a raise of the fence is asked for"),

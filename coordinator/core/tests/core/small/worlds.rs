@@ -35,6 +35,7 @@ const NOTHING: Budget = Budget {
     deadlines: 0,
     holds: 0,
     edits: 0,
+    detaches: 0,
 };
 
 /// A release that a fence protects.
@@ -185,6 +186,9 @@ pub const ROLLBACK: Small = Small { ends: IN_ANY_WAY, budget: Budget { lapses: 1
 pub const ROLLBACK_CANCEL: Small =
     Small { ends: APPLIED_OR_IN_PART, budget: Budget { lapses: 1, cancels: 1, ..NOTHING }, ..BACK };
 
+/// Two planned absences, of which one lease outlasts one, a lost message, and time for two leases.
+pub const ABSENCE: Small = Small { budget: Budget { lost: 1, lapses: 2, detaches: 2, ..NOTHING }, ..LOST };
+
 macro_rules! worlds {
     ($($test:ident: $world:ident;)*) => {
         $(#[test] fn $test() { explore(stringify!($world), &$world); })*
@@ -210,6 +214,7 @@ worlds! {
     small_world_with_a_reading_of_another_resource_is_safe_and_never_stuck: STRAY;
     small_world_with_a_readmission_or_a_raise_is_safe_and_never_stuck: READMIT_OR_RAISE;
     small_world_with_readmissions_is_safe_and_never_stuck: READMIT;
+    small_world_with_planned_absences_is_safe_and_never_stuck: ABSENCE;
     small_world_with_a_rollback_that_is_cancelled_is_safe_and_never_stuck: ROLLBACK_CANCEL;
     small_world_with_a_rollback_is_safe_and_never_stuck: ROLLBACK;
 }
