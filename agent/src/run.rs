@@ -158,7 +158,12 @@ async fn pass_on(mut requests: Requests, events: mpsc::Sender<Event>, manager: M
 
 fn surroundings(config: &Config) -> Result<Surroundings, Error> {
     let cgroups = Cgroups::find(&config.supervisor.cgroup, config.limits).map_err(Error::Cgroup)?;
-    Ok(Surroundings { cgroups, limits: config.limits, machine: machine::fingerprint(&config.machine) })
+    Ok(Surroundings {
+        cgroups,
+        limits: config.limits,
+        machine: machine::fingerprint(&config.machine),
+        keep: config.keep,
+    })
 }
 
 /// What the agent trusts and shows.

@@ -8,12 +8,13 @@
 //! Nothing here decides: what an ending means is told by the outcome table in the core.
 
 mod look;
+mod prune;
 
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use holdfast_agent_core::decide::Refused;
 use holdfast_agent_core::outcome::{self, Ending};
@@ -42,6 +43,8 @@ use crate::room::HostRoom;
 use crate::secrets::{self, Redactor, Sources};
 use crate::session::Inquiry;
 use crate::supervisor::{Body, Cgroups, ExitRecord, Known, Launch, Sight, Supervisor, Survivor, Tombstone};
+
+pub use prune::prune;
 
 /// Bound of each output file of a step.
 const OUTPUT_BYTES: u64 = 16 * 1024 * 1024;
@@ -90,6 +93,8 @@ pub struct Surroundings {
     pub limits: config::Limits,
     /// The machine's fingerprint; empty where it can't be told.
     pub machine: String,
+    /// How long its folder stays.
+    pub keep: config::Keep,
 }
 
 /// One step of one attempt, for a thread of its own.
@@ -162,6 +167,10 @@ impl Hands for Workshop {
     fn survey(&mut self, assignment: &Assignment, step: &StepSpec) {
         let job = Job { assignment: assignment.clone(), step: step.clone() };
         self.spawn("survey", move |bench| bench.survey(&job));
+    }
+
+    fn prune(&mut self, needed: BTreeSet<AttemptId>) {
+        self.spawn("prune", move |bench| bench.prune(needed));
     }
 
     fn inquire(&mut self, inquiry: Inquiry) {
@@ -458,6 +467,19 @@ impl Bench {
                 std::thread::sleep(AGAIN_AFTER);
                 self.survey(job);
             }
+        }
+    }
+
+    /// What can't be removed now is tried again the next time.
+    fn prune(&self, mut needed: BTreeSet<AttemptId>) {
+        let removed = self.logs.unsent().and_then(|unsent| {
+            needed.extend(unsent);
+            prune(&self.places, &self.supervisor, &needed, self.surroundings.keep, SystemTime::now())
+        });
+        match removed {
+            Ok(removed) if removed.is_empty() => {}
+            Ok(removed) => tracing::info!(count = removed.len(), "removed folders of attempts that are over"),
+            Err(error) => tracing::warn!(%error, "could not remove folders of attempts that are over"),
         }
     }
 

@@ -210,8 +210,8 @@ impl Supervisor {
         survey::signal_survivors(folder, &self.machine, kill)
     }
 
-    /// Removes what the step has left in the kernel, once none of its processes is there.
-    pub fn tidy(&self, folder: &StepFolder) -> io::Result<()> {
+    /// Removes what the step has left in the kernel, once none of its processes is there. Whether nothing is left.
+    pub fn tidy(&self, folder: &StepFolder) -> io::Result<bool> {
         survey::tidy(folder)
     }
 

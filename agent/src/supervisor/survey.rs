@@ -102,15 +102,17 @@ pub(super) fn signal_survivors(folder: &StepFolder, here: &str, kill: bool) -> i
     Ok(signalled)
 }
 
-/// Removes the step's cgroup, if there is nothing in it and its shim is gone.
-pub(super) fn tidy(folder: &StepFolder) -> io::Result<()> {
+/// Removes the step's cgroup, if there is nothing in it and its shim is gone. Whether it is gone.
+pub(super) fn tidy(folder: &StepFolder) -> io::Result<bool> {
     match StartRecord::read(folder)? {
-        Some(StartRecord::Started { cgroup: Some(cgroup), .. })
-            if !durable::is_locked(&File::open(folder.start())?)? =>
-        {
-            Cgroup::at(cgroup).remove()
+        Some(StartRecord::Started { cgroup: Some(cgroup), .. }) => {
+            if durable::is_locked(&File::open(folder.start())?)? {
+                return Ok(false);
+            }
+            Cgroup::at(cgroup.clone()).remove()?;
+            Ok(!cgroup.exists())
         }
-        Some(StartRecord::Started { .. } | StartRecord::NeverStarted { .. }) | None => Ok(()),
+        Some(StartRecord::Started { cgroup: None, .. } | StartRecord::NeverStarted { .. }) | None => Ok(true),
     }
 }
 

@@ -41,6 +41,10 @@ impl Host {
         self.places.make_step(AttemptId(Uuid::from_u128(number)), &StepName::new("step").unwrap()).unwrap()
     }
 
+    pub(crate) fn step_is_there(&self, number: u128) -> bool {
+        self.places.step(AttemptId(Uuid::from_u128(number)), &StepName::new("step").unwrap()).path().exists()
+    }
+
     pub(crate) fn launch(&self, argv: &[&str]) -> Launch {
         self.places.make_attempt(AttemptId(Uuid::from_u128(1))).unwrap();
         Launch {

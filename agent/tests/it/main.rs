@@ -4,6 +4,7 @@
 mod cgroup;
 mod checks;
 mod host;
+mod prune;
 mod release;
 mod release_links;
 mod release_race;
