@@ -23,16 +23,18 @@ use crate::config::{Certificates, Config, NotTogether};
 use crate::driver::{self, Clock, Driver, Event, Hands};
 use crate::enrol::renew;
 use crate::fetch::Fetcher;
-use crate::hands::Workshop;
+use crate::hands::{Surroundings, Workshop};
 use crate::health;
 use crate::journal::{self, Journal};
 use crate::logs::Uploader;
+use crate::machine;
 use crate::metrics::Metrics;
 use crate::places::Places;
 use crate::policy;
 use crate::room::HostRoom;
 use crate::session::{self, Ending, FromCoordinator, Hurry, Owner, Pace, Welcome};
 use crate::standing::Standing;
+use crate::supervisor::Cgroups;
 
 /// Between two tries to open the journal on a full disk.
 const ROOM_AGAIN: Duration = Duration::from_millis(500);
@@ -60,6 +62,9 @@ pub enum Error {
     /// The host's policy can't be kept.
     #[error("the host's policy can't be kept: {}", .0.join("; "))]
     Policy(Vec<String>),
+    /// The cgroup that the configuration names can't be used.
+    #[error("could not use the cgroup of [supervisor]: {0}")]
+    Cgroup(#[source] std::io::Error),
     /// The thread or runtime can't be made.
     #[error("could not start the agent's threads: {0}")]
     Threads(#[from] std::io::Error),
@@ -110,7 +115,9 @@ pub async fn run(config: Config, mut requests: Requests) -> Result<(), Error> {
     )?;
     let places = Places::below(&config.state_dir);
     let fetcher = Fetcher::new(&config, &tls, places.clone(), bulk.handle());
-    let workshop = Workshop::new(places, events.clone(), logs, fetcher, Arc::clone(&room), policy::Host::of(&config))?;
+    let surroundings = surroundings(&config)?;
+    let host = policy::Host::of(&config);
+    let workshop = Workshop::new(places, events.clone(), logs, fetcher, Arc::clone(&room), host, surroundings)?;
     let driver = Driver::new(journal, workshop, Clocks, config.clone())?.measured(Arc::clone(&metrics), pulse).on(room);
     let driver = driver.telling(standing.clone(), exit.clone());
     let asking = tokio::spawn(pass_on(requests, events.clone(), manager.clone(), config.stop.manner(), exit.clone()));
@@ -155,6 +162,16 @@ async fn pass_on(mut requests: Requests, events: driver::Sender, manager: Manage
         }
     };
     tokio::join!(bounded, passing);
+}
+
+fn surroundings(config: &Config) -> Result<Surroundings, Error> {
+    let cgroups = Cgroups::find(&config.supervisor.cgroup, config.limits).map_err(Error::Cgroup)?;
+    Ok(Surroundings {
+        cgroups,
+        limits: config.limits,
+        machine: machine::fingerprint(&config.machine),
+        keep: config.keep,
+    })
 }
 
 /// What the agent trusts and shows.

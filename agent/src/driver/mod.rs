@@ -134,6 +134,8 @@ pub trait Hands {
     fn survey(&mut self, assignment: &Assignment, step: &StepSpec);
     /// Looks at a resource or raises its fence, outside every lease.
     fn inquire(&mut self, inquiry: Inquiry);
+    /// Removes what is kept of older attempts and not needed any more. Hands that keep nothing have nothing to do.
+    fn prune(&mut self, _needed: BTreeSet<AttemptId>) {}
 }
 
 /// The two clocks.
@@ -166,6 +168,9 @@ const UNANSWERED: usize = 1024;
 
 /// Events that one commit of the journal covers at most.
 const BATCH: usize = 256;
+
+/// How often the folders of older attempts are looked at.
+const PRUNE_EVERY: Millis = Millis::from_secs(60 * 60);
 
 /// The agent's decisions and their consequences.
 pub struct Driver<H, C> {
@@ -201,6 +206,7 @@ pub struct Driver<H, C> {
     exit: Ending,
     drained: Option<Drained>,
     standing: Standing,
+    next_prune: Boot,
 }
 
 impl<H: Hands, C: Clock> Driver<H, C> {
@@ -232,6 +238,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             exit: Ending::default(),
             drained: None,
             standing: Standing::default(),
+            next_prune: Boot(0),
             journal,
         };
         for (claim, _) in driver.journal.unanswered()? {
@@ -323,9 +330,21 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         }
         self.tick(&mut batch);
         self.settle(batch);
+        self.prune_if_due();
         self.leave_if_asked();
         let outbox = self.unsaid.values().sum();
         self.metrics.stands(self.session.is_some(), outbox, self.works.values());
+    }
+
+    fn prune_if_due(&mut self) {
+        let now = self.clock.boot();
+        if now < self.next_prune {
+            return;
+        }
+        self.next_prune = Boot(now.0.saturating_add(PRUNE_EVERY.0));
+        let works = self.works.values().flat_map(|work| [work.assignment.claim.attempt, work.assignment.folder()]);
+        let needed = works.chain(self.unsaid.keys().copied()).collect();
+        self.hands.prune(needed);
     }
 
     fn look(&mut self) {

@@ -14,6 +14,7 @@ mod note;
 mod piece;
 mod sender;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -80,6 +81,11 @@ impl Uploader {
             tracing::warn!(%error, step = %output.step, "an output is not noted: after a restart it would not be sent");
         }
         let _stopped = self.follow.send(output);
+    }
+
+    /// The attempts whose folders hold outputs that the coordinator does not have whole.
+    pub fn unsent(&self) -> io::Result<BTreeSet<AttemptId>> {
+        Ok(note::all(&self.places)?.into_iter().map(|output| output.folder).collect())
     }
 
     /// Something has ended: look now.
