@@ -11,6 +11,7 @@ mod identity;
 mod message;
 mod own;
 mod session;
+mod strangers;
 mod upload;
 
 use holdfast_proto::v1;

@@ -13,6 +13,7 @@ use tonic::{Status, Streaming};
 
 use super::hello::{self, Greeted};
 use super::message;
+use super::strangers::Strangers;
 use crate::auth::ShownCertificate;
 use crate::driver;
 use crate::grpc::shared::Shared;
@@ -70,6 +71,8 @@ pub(super) struct Session {
     pub(super) gathered: Vec<driver::Message>,
     /// Bounds the messages that wait for the driver.
     pub(super) room: Arc<Semaphore>,
+    /// Whose attempts it speaks of.
+    pub(super) strangers: Strangers,
 }
 
 impl Connection {
@@ -119,6 +122,7 @@ impl Connection {
             signs: message::Signs::default(),
             gathered: Vec::new(),
             room: Arc::new(Semaphore::new(UNANSWERED)),
+            strangers: Strangers::default(),
         };
         let end = match session.revoked(&certificate) {
             Some(end) => Some(end),
