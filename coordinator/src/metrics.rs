@@ -45,6 +45,7 @@ const RESULTS: &[&str] = &["recorded", "cancelled_at_once", "already_ended"];
 const CANCEL_OUTCOMES: &[&str] = &["cancelled", "failed", "too_late"];
 const DECISIONS: &[&str] =
     &["retry", "accept-succeeded", "accept-failed", "accept-cancelled", "rollback", "readmit", "abandon"];
+const JOINS: &[&str] = &["unknown", "expired", "used", "other_name", "name_taken", "guessing", "closed", "other"];
 const CONTACTS: &[&str] = &["connected", "silent"];
 
 const BUILD: &str = "holdfast_build_info";
@@ -76,6 +77,10 @@ const REQUESTS: &str = "holdfast_grpc_requests_total";
 const OPEN_REQUESTS: &str = "holdfast_grpc_open_requests";
 const REQUEST: &str = "holdfast_grpc_request_seconds";
 const REFUSALS: &str = "holdfast_refusals_total";
+const JOIN_REFUSALS: &str = "holdfast_join_refusals_total";
+
+/// The method by which hosts join, as a label.
+const ENROLL: &str = "holdfast.v1.EnrollService/Enroll";
 
 /// The coordinator's own rows.
 const OWN: &[Row] = &[
@@ -164,6 +169,13 @@ const OWN: &[Row] = &[
     Row::new(REQUEST, Kind::Histogram, In::Seconds, "How long gRPC calls took that answer once").by(&[("method", &[])]),
     Row::new(REFUSALS, Kind::Counter, In::Number, "gRPC calls that were refused, by the code that the caller was told")
         .by(&[("code", &[])]),
+    Row::new(
+        JOIN_REFUSALS,
+        Kind::Counter,
+        In::Number,
+        "Hosts that were not taken in, by what was wrong with their token or name",
+    )
+    .by(&[("why", JOINS)]),
 ];
 
 /// Everything that a coordinator serves.
@@ -210,6 +222,7 @@ pub struct Metrics {
     open_requests: Family<By, Gauge>,
     request: Family<By, Histogram, fn() -> Histogram>,
     refusals: Family<ByCode, Counter>,
+    join_refusals: Family<By, Counter>,
 }
 
 /// What is read at each scrape.
@@ -272,6 +285,7 @@ impl Metrics {
             open_requests: Family::default(),
             request: Family::new_with_constructor(latencies),
             refusals: Family::default(),
+            join_refusals: Family::default(),
         };
         metrics.begin_at_zero();
         metrics.registered()
@@ -290,6 +304,7 @@ impl Metrics {
             (&self.decided, "kind", DECISIONS),
             (&self.events, "event", facts::EVENTS),
             (&self.passed_over, "why", Unfit::WORDS),
+            (&self.join_refusals, "why", JOINS),
         ] {
             for value in values {
                 drop(family.get_or_create(&[(label, *value)]));
@@ -344,6 +359,7 @@ impl Metrics {
         table::register(registry, OWN, OPEN_REQUESTS, self.open_requests.clone());
         table::register(registry, OWN, REQUEST, self.request.clone());
         table::register(registry, OWN, REFUSALS, self.refusals.clone());
+        table::register(registry, OWN, JOIN_REFUSALS, self.join_refusals.clone());
         self
     }
 
@@ -452,8 +468,11 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn refused(&self, code: Code) {
+    pub(crate) fn refused(&self, method: &'static str, code: Code) {
         self.refusals.get_or_create(&[("code", code.to_string())]).inc();
+        if method == ENROLL {
+            self.join_refusals.get_or_create(&[("why", facts::join_refusal(code))]).inc();
+        }
     }
 }
 

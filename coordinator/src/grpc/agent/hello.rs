@@ -80,6 +80,7 @@ pub(super) async fn settle(session: &mut Session, certificate: &ShownCertificate
     let row = AgentRow {
         name: session.speaker.agent.clone(),
         fingerprint: certificate.fingerprint.clone(),
+        certificate_since: Some(certificate.valid_from),
         certificate_until: Some(certificate.valid_until),
         incarnation: hello.incarnation,
         labels: hello.labels.clone(),

@@ -25,9 +25,9 @@ use holdfast_proto::v1::connect_response::Message;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-use super::identity;
 use super::pace::STRANGE;
 use super::session::{End, Session};
+use super::{identity, strangers};
 use crate::driver::{self, Asked, Told};
 use crate::grpc::view::enums::denial_words;
 use crate::sessions::{Absence, Outgoing};
@@ -105,6 +105,7 @@ async fn leave(session: &mut Session, detach: v1::Detach) -> Result<Next, End> {
     let agent = session.speaker.agent.clone();
     let reason = holdfast_common::text::bounded(&detach.reason, 200);
     tracing::info!(%agent, %away, claims = claims.len(), reason, "an agent goes and will be back");
+    strangers::note(session, "an absence", &claims).await;
     // What it said before comes first.
     session.send()?;
     let since = session.shared.now();
@@ -132,6 +133,7 @@ async fn heartbeat_answer(session: &mut Session, heartbeat: v1::Heartbeat) -> Re
     // Each is read before any is taken: a message with a bad element changes nothing.
     let claims = heartbeat.claims.into_iter().map(|wire| Ok((claim_of_wire(&wire)?, wire)));
     let claims: Vec<(Claim, v1::Claim)> = claims.collect::<Result<_, Invalid>>()?;
+    strangers::note(session, "a heartbeat", &claims.iter().map(|(claim, _)| *claim).collect::<Vec<_>>()).await;
     let beat = Arc::new(Beat {
         number: heartbeat.number,
         leases: Mutex::new(Vec::with_capacity(claims.len())),
@@ -224,6 +226,7 @@ async fn offer_answer(session: &mut Session, answer: v1::OfferAnswer) -> Result<
             Some(Declined { reason, detail: text::bounded(&one_line(&answer.detail), DECLINE_BYTES) })
         }
     };
+    strangers::note(session, "an answer to an offer", &[claim]).await;
     if session.shared.directory.offer_answered(&session.speaker.agent, session.id) {
         session.shared.driver.agents_changed();
     }
@@ -375,7 +378,10 @@ async fn inquiry_answer(session: &mut Session, answer: v1::InquiryAnswer) -> Res
             queue(session, target, asked, |_, _| Ok(())).await?;
         }
         None => {
-            tracing::info!(agent = %session.speaker.agent, %inquiry, "an answer that this session was not asked for")
+            let (agent, why) = (&session.speaker.agent, "this session was not asked");
+            tracing::info!(%agent, %inquiry, why, "an answer to an inquiry was refused");
+            let what = format!("an answer to inquiry {inquiry}");
+            session.shared.driver.refused(format!("agent {agent}"), what, why.to_owned());
         }
     }
     Ok(Next::GoOn)

@@ -12,6 +12,7 @@ mod message;
 mod own;
 mod pace;
 mod session;
+mod strangers;
 mod upload;
 
 use std::sync::Arc;

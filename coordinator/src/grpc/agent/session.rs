@@ -14,6 +14,7 @@ use tonic::{Status, Streaming};
 use super::hello::{self, Greeted};
 use super::message;
 use super::pace::{self, Meter};
+use super::strangers::Strangers;
 use crate::auth::ShownCertificate;
 use crate::driver;
 use crate::grpc::shared::Shared;
@@ -77,6 +78,8 @@ pub(super) struct Session {
     pub(super) surcharge: u64,
     /// Bounds the messages that wait for the driver.
     pub(super) room: Arc<Semaphore>,
+    /// Whose attempts it speaks of.
+    pub(super) strangers: Strangers,
 }
 
 impl Connection {
@@ -144,6 +147,7 @@ impl Connection {
             gathered: Vec::new(),
             surcharge: 0,
             room: Arc::new(Semaphore::new(UNANSWERED)),
+            strangers: Strangers::default(),
         };
         let end = match session.revoked(&certificate) {
             Some(end) => Some(end),
