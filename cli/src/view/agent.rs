@@ -55,6 +55,7 @@ pub fn one_agent(agent: &v1::Agent, canvas: Canvas<'_>) -> String {
         ("adapters", agent.adapters.join(" ")),
         ("holds", agent.holds.join(" ")),
         ("journal", agent.incarnation.clone()),
+        ("identity", certificate(agent, canvas)),
         ("version", agent.version.clone()),
     ];
     if agent.moved_at.is_some() {
@@ -73,6 +74,13 @@ pub fn one_agent(agent: &v1::Agent, canvas: Canvas<'_>) -> String {
     }
     let lines = rows.iter().filter(|(_, value)| !value.is_empty());
     lines.map(|(name, value)| format!("{name:<9} {}\n", one_line(value))).collect()
+}
+
+/// The certificate that it was last seen with.
+fn certificate(agent: &v1::Agent, canvas: Canvas<'_>) -> String {
+    let end = stamp::near(agent.certificate_expires_at.as_ref(), canvas);
+    let end = end.map(|end| format!(", good until {end}")).unwrap_or_default();
+    if agent.fingerprint.is_empty() { String::new() } else { format!("certificate sha256:{}{end}", agent.fingerprint) }
 }
 
 /// Why it gets no new work, where somebody said so.
