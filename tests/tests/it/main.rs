@@ -31,6 +31,7 @@ mod messages;
 mod metrics;
 mod mixed;
 mod outputs;
+mod packages;
 mod policy;
 mod reconnect;
 mod recovery;
