@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use holdfast_agent_core::leave::{Manner, Mode};
 use holdfast_common::time::Millis;
+use holdfast_net::channel::Addresses;
 use holdfast_net::ops;
 use holdfast_net::telemetry::Format;
 use serde::Deserialize;
@@ -124,8 +125,8 @@ impl Default for Disk {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Coordinator {
-    /// `https://host:port` or `host:port`.
-    pub address: String,
+    /// `https://host:port` or `host:port`, or a list of such: tried in turn, each name looked up at every try.
+    pub address: Addresses,
     /// PEM file with the authority that signed the coordinator's certificate. Missing: those in the identity's folder.
     #[serde(default)]
     pub ca: Option<PathBuf>,

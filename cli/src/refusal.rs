@@ -43,7 +43,7 @@ pub fn of(status: &Status, call: &Call) -> Failure {
 #[must_use]
 pub fn unreachable(error: &channel::Error, address: &str) -> Failure {
     match error {
-        channel::Error::Address { .. } | channel::Error::Name(_) => {
+        channel::Error::Address { .. } | channel::Error::Count { .. } | channel::Error::Name(_) => {
             Problem::new(Code::Config, error.to_string()).so("nothing was sent").into()
         }
         channel::Error::Dial(dial) => Problem::new(Code::NoAnswer, dial.to_string())

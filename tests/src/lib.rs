@@ -26,6 +26,7 @@
 //! | [`releases`] | what a release folder underwent, by its own ledger |
 //! | [`files`], [`site`] | target and deployment files; archives |
 //! | [`strace`] | what a process asked of the kernel: that syncs come before answers |
+//! | [`netns`], [`tun`] | hosts and cables of the test's own, and a line that loses packets |
 //! | [`ops`] | health and metrics of a process |
 //! | [`wait`] | conditions with a bound; there are no bare sleeps |
 //! | [`folder`], [`process`] | temporary folders and processes that leave nothing behind |
@@ -46,6 +47,7 @@ pub mod https;
 pub mod ledger;
 pub mod machine;
 pub mod manager;
+pub mod netns;
 pub mod ops;
 pub mod peer;
 pub mod process;
@@ -54,4 +56,5 @@ pub mod reunion;
 pub mod site;
 pub mod small_disk;
 pub mod strace;
+pub mod tun;
 pub mod wait;

@@ -162,7 +162,11 @@ impl Drop for Agent {
 fn config(folder: &std::path::Path) -> Config {
     Config {
         state_dir: folder.to_owned(),
-        coordinator: config::Coordinator { address: String::new(), ca: None, server_name: None },
+        coordinator: config::Coordinator {
+            address: "127.0.0.1:1".parse().expect("an address"),
+            ca: None,
+            server_name: None,
+        },
         identity: config::Identity::default(),
         labels: BTreeMap::new(),
         policy: config::Policy { targets: vec!["shop@*".to_owned()], ..config::Policy::default() },

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use holdfast_net::bearer::Bearer;
-use holdfast_net::channel::{self, Limits};
+use holdfast_net::channel::{self, Addresses, Limits};
 use holdfast_net::tls::ClientTls;
 use holdfast_proto::v1::enroll_service_client::EnrollServiceClient;
 use holdfast_proto::v1::{EnrollRequest, EnrollResponse, RenewRequest, RenewResponse};
@@ -48,8 +48,8 @@ pub(super) async fn enroll(
     Ok(client.enroll(timely(asked)).await?.into_inner())
 }
 
-pub(super) async fn renew(address: &str, tls: &ClientTls, request: Vec<u8>) -> Result<RenewResponse, Error> {
-    let channel = channel::connect(address, tls, &Limits::default()).await?;
+pub(super) async fn renew(addresses: &Addresses, tls: &ClientTls, request: Vec<u8>) -> Result<RenewResponse, Error> {
+    let channel = channel::connect_any(addresses, tls, &Limits::default()).await?;
     Ok(EnrollServiceClient::new(channel).renew(timely(RenewRequest { request })).await?.into_inner())
 }
 

@@ -237,10 +237,12 @@ fn refused(error: ask::Error, address: &str) -> Box<Problem> {
 
 fn unreachable(error: &channel::Error, address: &str) -> Box<Problem> {
     match error {
-        channel::Error::Address { .. } | channel::Error::Name(_) => plain(Code::Config, error),
+        channel::Error::Address { .. } | channel::Error::Count { .. } | channel::Error::Name(_) => {
+            plain(Code::Config, error)
+        }
         channel::Error::Dial(dial) => {
             let text = dial.to_string();
-            let untrusted = matches!(dial, channel::DialError::Handshake { .. });
+            let untrusted = dial.is_of_tls();
             let code = if untrusted { Code::CaPinMismatch } else { Code::NoAnswer };
             let problem = Problem::new(code, &text).so("nothing was sent, the join token neither");
             let clock = text.contains("expired") || text.contains("not valid yet");

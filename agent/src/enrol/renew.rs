@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use holdfast_common::time::Wall;
 use holdfast_net::backoff::Backoff;
+use holdfast_net::channel::Addresses;
 use holdfast_net::peer::Validity;
 use holdfast_net::tls::ClientTls;
 use tokio_util::sync::CancellationToken;
@@ -19,7 +20,7 @@ const AT_LEAST: Duration = Duration::from_secs(1);
 
 /// Renews the identity of the folder whenever it is time, until told to stop. Connections that are there go on; the next
 /// one shows the new certificate.
-pub async fn keep(address: String, tls: ClientTls, folder: Folder, stop: CancellationToken) {
+pub async fn keep(addresses: Addresses, tls: ClientTls, folder: Folder, stop: CancellationToken) {
     let mut backoff = Backoff::new(Duration::from_secs(1), LOOK_EVERY, rand::random());
     let mut told = String::new();
     // Certificates begin a little before they are signed: of one that was renewed here it is known when.
@@ -28,7 +29,7 @@ pub async fn keep(address: String, tls: ClientTls, folder: Folder, stop: Cancell
         let validity = tls.validity();
         let pause = match validity.map(|validity| left(validity, since, now())) {
             Some(left) if left > Duration::ZERO => left.min(LOOK_EVERY),
-            Some(_) | None => match once(&address, &tls, &folder).await {
+            Some(_) | None => match once(&addresses, &tls, &folder).await {
                 Ok(fingerprint) => {
                     tracing::info!(fingerprint, "the certificate was renewed");
                     backoff.reset();
@@ -53,12 +54,12 @@ pub async fn keep(address: String, tls: ClientTls, folder: Folder, stop: Cancell
     }
 }
 
-async fn once(address: &str, tls: &ClientTls, folder: &Folder) -> Result<String, String> {
+async fn once(addresses: &Addresses, tls: &ClientTls, folder: &Folder) -> Result<String, String> {
     let (asking, kept) = (folder.clone(), folder.clone());
     let key = tokio::task::spawn_blocking(move || asking.asking_key());
     let key = key.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
     let request = ask::request(&key).map_err(|error| error.to_string())?;
-    let answer = ask::renew(address, tls, request).await.map_err(|error| error.to_string())?;
+    let answer = ask::renew(addresses, tls, request).await.map_err(|error| error.to_string())?;
     let certificate = answer.certificate.ok_or("the coordinator's answer has no certificate")?;
     let put = tokio::task::spawn_blocking(move || {
         let labels = kept.read()?.map(|kept| kept.labels).unwrap_or_default();

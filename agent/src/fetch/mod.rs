@@ -23,6 +23,7 @@ use holdfast_common::archive::ArchiveSource;
 use holdfast_common::claim::Claim;
 use holdfast_common::id::{AttemptId, StepName};
 use holdfast_net::backoff::Backoff;
+use holdfast_net::channel::Addresses;
 use holdfast_net::tls::ClientTls;
 use tokio::runtime::Handle;
 
@@ -82,7 +83,7 @@ impl From<io::Error> for Trouble {
 pub struct Fetcher {
     places: Places,
     config: Fetch,
-    address: String,
+    addresses: Addresses,
     tls: ClientTls,
     runtime: Handle,
 }
@@ -94,7 +95,7 @@ impl Fetcher {
         Self {
             places,
             config: config.fetch.clone(),
-            address: config.coordinator.address.clone(),
+            addresses: config.coordinator.address.clone(),
             tls: tls.clone(),
             runtime: Handle::current(),
         }
@@ -192,7 +193,7 @@ impl Fetcher {
             let fetched = tokio::time::timeout_at(end.into(), async {
                 match source {
                     ArchiveSource::Https(url) => https::fetch(&self.config, url, part).await,
-                    ArchiveSource::Upload(_) => session::fetch(&self.address, &self.tls, claim, step, part).await,
+                    ArchiveSource::Upload(_) => session::fetch(&self.addresses, &self.tls, claim, step, part).await,
                     ArchiveSource::Host(_) => Ok(()),
                 }
             });

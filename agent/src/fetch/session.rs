@@ -2,7 +2,7 @@
 
 use holdfast_common::claim::Claim;
 use holdfast_common::id::StepName;
-use holdfast_net::channel::{self, Limits};
+use holdfast_net::channel::{self, Addresses, Limits};
 use holdfast_net::tls::ClientTls;
 use holdfast_proto::MAX_MESSAGE_BYTES;
 use holdfast_proto::convert::claim_to_wire;
@@ -15,13 +15,13 @@ use super::part::Part;
 
 /// Goes on where the part ends. `Ok` only with the last byte.
 pub(super) async fn fetch(
-    address: &str,
+    addresses: &Addresses,
     tls: &ClientTls,
     claim: Claim,
     step: &StepName,
     part: &mut Part,
 ) -> Result<(), Trouble> {
-    let channel = channel::connect(address, tls, &Limits::default())
+    let channel = channel::connect_any(addresses, tls, &Limits::default())
         .await
         .map_err(|error| Trouble::Passing(error.to_string()))?;
     let mut client = AgentServiceClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);

@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use holdfast_common::claim::Claim;
 use holdfast_common::id::{AttemptId, StepName};
+use holdfast_net::channel::Addresses;
 use holdfast_net::tls::ClientTls;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -56,7 +57,7 @@ pub struct Uploader {
 impl Uploader {
     /// Starts the sending task, which first takes up what an earlier agent on this state folder did not send to its end.
     pub fn start(
-        address: &str,
+        addresses: &Addresses,
         tls: &ClientTls,
         state: &Path,
         stop: CancellationToken,
@@ -68,7 +69,7 @@ impl Uploader {
         for output in note::all(&places)? {
             let _its_receiver_is_here = told.send(Told::Follow(output));
         }
-        let sender = Sender::new(address, tls, places.clone(), metrics);
+        let sender = Sender::new(addresses, tls, places.clone(), metrics);
         tokio::spawn(async move { stop.run_until_cancelled(sender.run(notes)).await });
         Ok(Self { told, places })
     }

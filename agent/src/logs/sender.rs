@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use holdfast_common::id::{AttemptId, StepName};
 use holdfast_net::backoff::Backoff;
-use holdfast_net::channel::{self, Limits};
+use holdfast_net::channel::{self, Addresses, Limits};
 use holdfast_net::tls::ClientTls;
 use holdfast_proto::MAX_MESSAGE_BYTES;
 use holdfast_proto::convert::claim_to_wire;
@@ -42,7 +42,7 @@ struct Following {
 }
 
 pub(super) struct Sender {
-    address: String,
+    addresses: Addresses,
     tls: ClientTls,
     places: Places,
     supervisor: Arc<Supervisor>,
@@ -70,10 +70,10 @@ enum Sent {
 }
 
 impl Sender {
-    pub(super) fn new(address: &str, tls: &ClientTls, places: Places, metrics: Arc<Metrics>) -> Self {
+    pub(super) fn new(addresses: &Addresses, tls: &ClientTls, places: Places, metrics: Arc<Metrics>) -> Self {
         let supervisor = Arc::new(Supervisor::default());
-        let (address, tls) = (address.to_owned(), tls.clone());
-        Self { address, tls, places, supervisor, streams: BTreeMap::new(), metrics }
+        let (addresses, tls) = (addresses.clone(), tls.clone());
+        Self { addresses, tls, places, supervisor, streams: BTreeMap::new(), metrics }
     }
 
     pub(super) async fn run(mut self, mut notes: mpsc::UnboundedReceiver<Told>) {
@@ -224,7 +224,7 @@ impl Sender {
     }
 
     async fn open(&self) -> Result<Upload, Status> {
-        let channel = channel::connect(&self.address, &self.tls, &Limits::default())
+        let channel = channel::connect_any(&self.addresses, &self.tls, &Limits::default())
             .await
             .map_err(|error| Status::unavailable(error.to_string()))?;
         let (requests, outgoing) = mpsc::channel(1);

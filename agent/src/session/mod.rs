@@ -16,7 +16,7 @@ use holdfast_common::code::Code as Stable;
 use holdfast_common::id::SessionId;
 use holdfast_common::text::{bounded, one_line};
 use holdfast_net::backoff::Backoff;
-use holdfast_net::channel::{self, Limits};
+use holdfast_net::channel::{self, Addresses, Limits};
 use holdfast_net::tls::ClientTls;
 use holdfast_proto::v1::agent_service_client::AgentServiceClient;
 use holdfast_proto::v1::{ConnectRequest, ConnectResponse, Hello, connect_request, connect_response};
@@ -150,7 +150,7 @@ pub struct Ending {
 
 /// Keeps one session up until told to stop.
 pub async fn keep(
-    address: &str,
+    addresses: &Addresses,
     tls: &ClientTls,
     pace: Pace,
     seed: u64,
@@ -160,7 +160,7 @@ pub async fn keep(
     let mut backoff = Backoff::new(pace.initial, pace.max, seed);
     let mut last = String::new();
     loop {
-        let tried = stop.run_until_cancelled(once(address, tls, pace, owner, &mut backoff)).await;
+        let tried = stop.run_until_cancelled(once(addresses, tls, pace, owner, &mut backoff)).await;
         if let Some(why) = tried.as_ref().and_then(Ended::refuses) {
             owner.refused(why);
         }
@@ -184,21 +184,27 @@ pub async fn keep(
     }
 }
 
-async fn once(address: &str, tls: &ClientTls, pace: Pace, owner: &mut impl Owner, backoff: &mut Backoff) -> Ended {
-    match run(address, tls, pace, owner, backoff).await {
+async fn once(
+    addresses: &Addresses,
+    tls: &ClientTls,
+    pace: Pace,
+    owner: &mut impl Owner,
+    backoff: &mut Backoff,
+) -> Ended {
+    match run(addresses, tls, pace, owner, backoff).await {
         Ok(()) => Ended::Closed,
         Err(ended) => ended,
     }
 }
 
 async fn run(
-    address: &str,
+    addresses: &Addresses,
     tls: &ClientTls,
     pace: Pace,
     owner: &mut impl Owner,
     backoff: &mut Backoff,
 ) -> Result<(), Ended> {
-    let channel = channel::connect(address, tls, &Limits::default()).await?;
+    let channel = channel::connect_any(addresses, tls, &Limits::default()).await?;
     let Some(hello) = owner.hello().await else { return Ok(()) };
     let (outgoing, incoming, welcome) = tokio::time::timeout(pace.welcome, open(channel, hello))
         .await

@@ -331,6 +331,6 @@ mod tests {
         assert_eq!(config.state_dir, folder.join("web-01"));
         assert_eq!(config.labels["role"], "shop");
         assert_eq!(config.coordinator.ca.as_deref(), Some(ca.certificate()));
-        assert_eq!(config.coordinator.address, format!("https://{}", proxy.address()));
+        assert_eq!(config.coordinator.address.to_string(), proxy.address().to_string());
     }
 }

@@ -7,6 +7,7 @@
 use std::future::pending;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -14,7 +15,7 @@ use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::state::{State, Way};
+use super::state::{Recycle, State, Way};
 
 /// Pieces that wait in one direction, of at most [`PIECE`] bytes each.
 const QUEUE: usize = 64;
@@ -78,14 +79,16 @@ async fn both_ways(
     // Fails only on a socket that is already gone.
     let _ = client.set_nodelay(true).and_then(|()| server.set_nodelay(true));
     let lost = [AtomicBool::new(false), AtomicBool::new(false)];
+    let heard = Mutex::new(Instant::now());
     let (client_read, client_write) = client.split();
     let (server_read, server_write) = server.split();
-    let up = Direction { way: Way::Up, begun, control: control.clone(), lost: &lost[0] };
-    let down = Direction { way: Way::Down, begun, control: control.clone(), lost: &lost[1] };
+    let up = Direction { way: Way::Up, begun, control: control.clone(), lost: &lost[0], heard: &heard };
+    let down = Direction { way: Way::Down, begun, control: control.clone(), lost: &lost[1], heard: &heard };
     let both = async { tokio::try_join!(up.carry(client_read, server_write), down.carry(server_read, client_write)) };
     tokio::select! {
         biased;
-        broken = until_reset(begun, &lost, control) => Err(broken),
+        broken = until_reset(begun, &lost, control.clone()) => Err(broken),
+        () = until_recycled(&heard, control) => Ok(()),
         ended = both => ended.map(|_| ()),
     }
 }
@@ -101,11 +104,37 @@ async fn until_reset(begun: &State, lost: &[AtomicBool; 2], mut control: watch::
     }
 }
 
+/// Returns when the connection is too old, or was silent for too long.
+async fn until_recycled(heard: &Mutex<Instant>, mut control: watch::Receiver<State>) {
+    let begun = Instant::now();
+    loop {
+        let Recycle { age, idle } = control.borrow_and_update().recycle;
+        let last = *heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let ends = [age.map(|age| begun + age), idle.map(|idle| last + idle)];
+        let Some(end) = ends.into_iter().flatten().min() else {
+            match control.changed().await {
+                Ok(()) => continue,
+                Err(_) => return pending().await,
+            }
+        };
+        if end <= Instant::now() {
+            return;
+        }
+        tokio::select! {
+            // Without the control, the proxy ends, and resets what is open.
+            changed = control.changed() => if changed.is_err() { return pending().await },
+            () = tokio::time::sleep_until(end) => {}
+        }
+    }
+}
+
 struct Direction<'a> {
     way: Way,
     begun: &'a State,
     control: watch::Receiver<State>,
     lost: &'a AtomicBool,
+    /// When something was last read, in either direction.
+    heard: &'a Mutex<Instant>,
 }
 
 impl Direction<'_> {
@@ -130,6 +159,7 @@ impl Direction<'_> {
         loop {
             let result = read.read(&mut buffer).await;
             let read_at = Instant::now();
+            *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = read_at;
             if matches!(result, Ok(length) if length > 0) && self.swallows() {
                 continue;
             }

@@ -14,6 +14,7 @@
 //! | delay | each byte arrives that much later | the same | at once |
 //! | reset | reset, both ends, once | accepted | |
 //! | half-close | one direction ends, once | not touched | |
+//! | recycle | ended at an age, or when nothing came for a time | the same | not touched |
 //!
 //! A connection that lost bytes can't go on, since TCP never leaves a hole; so it is reset when contact returns, as the
 //! peer's own stack would do. What a black hole did not touch lives on.
@@ -32,7 +33,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 pub use state::Ways;
-use state::{Fault, State};
+use state::{Fault, Recycle, State};
 
 /// The control of a running proxy. Clones control the same one; it ends, and resets what is open, with the last.
 #[derive(Clone, Debug)]
@@ -105,6 +106,12 @@ impl Proxy {
     /// Ends a direction of every open connection, once: its receiver reads the end while the other direction lives.
     pub fn half_close(&self, ways: Ways) {
         self.state.send_modify(|state| state.end(ways));
+    }
+
+    /// Ends every connection, both ways and in good order, when it is that old, or when nothing came on it for that long. As
+    /// load balancers do. `None` for never; it lasts beyond [`Self::heal`].
+    pub fn recycle(&self, age: Option<Duration>, idle: Option<Duration>) {
+        self.state.send_modify(|state| state.recycle = Recycle { age, idle });
     }
 
     /// Where new connections go from now on.

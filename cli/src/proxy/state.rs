@@ -38,6 +38,13 @@ pub(super) enum Fault {
     Delay(Duration),
 }
 
+/// When connections are ended in good order, whatever is under way on them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Recycle {
+    pub(super) age: Option<Duration>,
+    pub(super) idle: Option<Duration>,
+}
+
 /// What the proxy shall do. Lasting faults are a value, momentary ones a count that a connection compares with the one
 /// it began with, so that none is missed.
 #[derive(Clone, Copy, Debug)]
@@ -45,13 +52,14 @@ pub(super) struct State {
     pub(super) upstream: SocketAddr,
     pub(super) fault: Fault,
     pub(super) resets: u64,
+    pub(super) recycle: Recycle,
     ends_up: u64,
     ends_down: u64,
 }
 
 impl State {
     pub(super) fn new(upstream: SocketAddr) -> Self {
-        Self { upstream, fault: Fault::None, resets: 0, ends_up: 0, ends_down: 0 }
+        Self { upstream, fault: Fault::None, resets: 0, recycle: Recycle::default(), ends_up: 0, ends_down: 0 }
     }
 
     pub(super) fn end(&mut self, ways: Ways) {

@@ -258,6 +258,32 @@ async fn a_half_close_ends_one_direction_once() {
 }
 
 #[tokio::test]
+async fn connections_end_in_good_order_at_an_age_or_after_a_silence() {
+    let world = World::new().await;
+    world.proxy.recycle(None, Some(Duration::from_millis(200)));
+    let (mut client, mut server) = world.pair().await;
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(500) {
+        send(&mut client, "talk").await;
+        receive(&mut server, "talk").await;
+        tokio::task::yield_now().await;
+    }
+    is_ended(&mut client).await;
+    is_ended(&mut server).await;
+    world.proxy.recycle(Some(Duration::from_millis(200)), None);
+    let (mut client, mut server) = world.pair().await;
+    let begun = Instant::now();
+    while client.write_all(b"talk").await.is_ok() && server.read_exact(&mut [0; 4]).await.is_ok() {
+        assert!(begun.elapsed() < BOUND, "it never ends");
+    }
+    assert!(begun.elapsed() >= Duration::from_millis(200));
+    world.proxy.recycle(None, None);
+    let (mut client, mut server) = world.pair().await;
+    send(&mut client, "whole").await;
+    receive(&mut server, "whole").await;
+}
+
+#[tokio::test]
 async fn an_upstream_that_is_gone_is_a_reset_and_a_redirect_finds_the_new_one() {
     let World { upstream, proxy } = World::new().await;
     drop(upstream);

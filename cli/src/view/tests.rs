@@ -301,8 +301,8 @@ fn a_drained_agent_is_listed_with_who_and_why() {
     let drained = Some(v1::Drained { since, by: "anna".to_owned(), reason: "new disk".to_owned() });
     let (one, other) = (v1::Agent { name: "web-01".to_owned(), drained, ..v1::Agent::default() }, v1::Agent::default());
     let shown = agents(&[one, other.clone()], canvas()).draw(&Terminal::PLAIN);
-    assert!(shown.contains("nothing new because") && shown.contains("by anna: new disk"), "{shown}");
-    assert!(!agents(&[other], canvas()).draw(&Terminal::PLAIN).contains("nothing new"), "nobody said so");
+    assert!(shown.contains("NOTHING NEW BECAUSE") && shown.contains("by anna: new disk"), "{shown}");
+    assert!(!agents(&[other], canvas()).draw(&Terminal::PLAIN).contains("NOTHING NEW"), "nobody said so");
 }
 
 #[test]

@@ -31,5 +31,6 @@ pub mod ops;
 pub mod peer;
 pub mod room;
 pub mod serve;
+mod socket;
 pub mod telemetry;
 pub mod tls;

@@ -34,7 +34,11 @@ fn config(address: &str, tls: &Path, state: &Path, index: usize) -> Config {
     let file = |end: &str| -> PathBuf { tls.join(format!("{name}.{end}")) };
     Config {
         state_dir: state.join(&name),
-        coordinator: Coordinator { address: address.to_owned(), ca: Some(tls.join("ca.pem")), server_name: None },
+        coordinator: Coordinator {
+            address: address.parse().expect("the fleet's own address"),
+            ca: Some(tls.join("ca.pem")),
+            server_name: None,
+        },
         identity: Identity { certificate: Some(file("pem")), key: Some(file("key")), dir: None },
         labels: [(LABEL.to_owned(), name.clone())].into(),
         policy: Policy::default(),

@@ -36,7 +36,7 @@ const CONNECTED: &str = "holdfast_agents{contact=\"connected\"}";
 
 /// Whatever a peer can stop at.
 #[derive(Clone, Copy)]
-enum Hole {
+pub(crate) enum Hole {
     /// After TCP.
     Silent,
     /// In the middle of its first TLS record.
@@ -47,7 +47,7 @@ enum Hole {
     NoPong,
 }
 
-const HOLES: [Hole; 4] = [Hole::Silent, Hole::HalfHello, Hole::NoPreface, Hole::NoPong];
+pub(crate) const HOLES: [Hole; 4] = [Hole::Silent, Hole::HalfHello, Hole::NoPreface, Hole::NoPong];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connects_and_resets_leave_nothing_behind() {
@@ -154,7 +154,7 @@ async fn reset(address: SocketAddr) {
 }
 
 /// A connection that is left in the middle, and stays open as long as what is given back lives.
-async fn dig(address: SocketAddr, tls: &ClientTls, hole: Hole) -> std::io::Result<Box<dyn Send>> {
+pub(crate) async fn dig(address: SocketAddr, tls: &ClientTls, hole: Hole) -> std::io::Result<Box<dyn Send>> {
     const PREFACE_AND_SETTINGS: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
     let mut socket = TcpStream::connect(address).await?;
     match hole {

@@ -30,6 +30,7 @@ mod mass_loss;
 mod messages;
 mod metrics;
 mod mixed;
+mod network;
 mod outputs;
 mod packages;
 mod policy;
@@ -43,6 +44,7 @@ mod support;
 mod target_hold;
 mod units;
 mod verification;
+mod wire_abuse;
 
 /// Everything under test in one program.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_holdfast-under-test");

@@ -109,7 +109,7 @@ impl Listener for TcpListener {
     async fn accept(&mut self) -> io::Result<(TcpStream, SocketAddr)> {
         let (stream, address) = TcpListener::accept(self).await?;
         // Fails only on a socket that is already gone; the handshake will say so.
-        let _ = stream.set_nodelay(true);
+        let _ = crate::socket::prepare(&stream);
         Ok((stream, address))
     }
 }

@@ -42,8 +42,8 @@ pub enum Error {
         /// What rustls said.
         source: rustls::Error,
     },
-    /// The authorities of the file can't be used to verify clients.
-    #[error("could not verify clients against {}: {source}", file.display())]
+    /// The authorities of the file can't be used to verify certificates.
+    #[error("could not verify certificates against {}: {source}", file.display())]
     Verifier {
         /// The file.
         file: PathBuf,

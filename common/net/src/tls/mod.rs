@@ -8,6 +8,7 @@
 
 mod client;
 mod error;
+mod few;
 mod kept;
 mod looking;
 mod pem;

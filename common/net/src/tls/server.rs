@@ -7,12 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustls::ServerConfig;
+use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls_pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
+use super::few::Few;
 use super::kept::{self, Fresh, Kept, Looked};
 use super::pem::{self, Pair};
 use super::{ALPN, Error};
@@ -129,7 +131,7 @@ fn read(certificate: &Path, key: &Path, client_cas: &[PathBuf], whatever_the_tim
     let builder = ServerConfig::builder_with_provider(super::provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(Error::Protocol)?
-        .with_client_cert_verifier(verifier);
+        .with_client_cert_verifier(Arc::new(Few(verifier as Arc<dyn ClientCertVerifier>)));
     let chain = pair.chain.clone();
     let mut config = pair.give(|chain, key| builder.with_single_cert(chain, key))?;
     config.alpn_protocols = vec![ALPN.to_vec()];

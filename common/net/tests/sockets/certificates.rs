@@ -75,6 +75,11 @@ impl Authority {
         self.sign(folder, name, names, ExtendedKeyUsagePurpose::ClientAuth)
     }
 
+    /// A certificate in PEM of exactly that.
+    pub(crate) fn signed(&self, params: &CertificateParams, key: &KeyPair) -> String {
+        params.signed_by(key, &self.issuer).expect("a certificate").pem()
+    }
+
     fn sign(&self, folder: &Folder, name: &str, names: Vec<SanType>, usage: ExtendedKeyUsagePurpose) -> Pair {
         let mut params = CertificateParams::default();
         params.subject_alt_names = names;

@@ -21,19 +21,19 @@ use tonic_health::server::{HealthReporter, HealthService};
 
 use crate::certificates::{Authority, Folder, Pair};
 
-const BOUND: Duration = Duration::from_secs(5);
+pub(crate) const BOUND: Duration = Duration::from_secs(5);
 
 /// A server, its CA, and what a client needs.
-struct World {
-    folder: Folder,
-    ca: Authority,
-    address: SocketAddr,
-    stop: Option<oneshot::Sender<()>>,
+pub(crate) struct World {
+    pub(crate) folder: Folder,
+    pub(crate) ca: Authority,
+    pub(crate) address: SocketAddr,
+    pub(crate) stop: Option<oneshot::Sender<()>>,
     server: JoinHandle<Result<(), tonic::transport::Error>>,
 }
 
 impl World {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         Self::with(Limits::default(), |listener| listener).await
     }
 
@@ -53,16 +53,16 @@ impl World {
         Self { folder, ca, address, stop: Some(stop), server }
     }
 
-    fn client_tls(&self, pair: Option<&Pair>) -> ClientTls {
+    pub(crate) fn client_tls(&self, pair: Option<&Pair>) -> ClientTls {
         ClientTls::from_files(&self.ca.file, pair.and_then(Pair::files), None).expect("sound files")
     }
 
-    async fn channel(&self, tls: &ClientTls) -> Channel {
+    pub(crate) async fn channel(&self, tls: &ClientTls) -> Channel {
         channel::connect(&self.address.to_string(), tls, &channel::Limits::default()).await.expect("a server is there")
     }
 
     /// The peer that the server sees behind a client with these URIs in its certificate.
-    async fn peer_with(&self, uris: &[&str]) -> String {
+    pub(crate) async fn peer_with(&self, uris: &[&str]) -> String {
         let pair = self.ca.client(&self.folder, "client", uris);
         peer_of(self.channel(&self.client_tls(Some(&pair))).await).await.expect("answered")
     }
@@ -82,7 +82,7 @@ fn tell_peer(request: Request<()>) -> Result<Request<()>, Status> {
     Err(Status::failed_precondition(format!("{agent} {print}")))
 }
 
-async fn peer_of(channel: Channel) -> Result<String, Status> {
+pub(crate) async fn peer_of(channel: Channel) -> Result<String, Status> {
     let call = async { HealthClient::new(channel).check(HealthCheckRequest::default()).await };
     let status = tokio::time::timeout(BOUND, call).await.expect("an answer in time").expect_err("always an error");
     if status.code() == Code::FailedPrecondition { Ok(status.message().to_owned()) } else { Err(status) }
@@ -355,4 +355,27 @@ async fn a_silent_server_is_noticed_by_keepalive() {
     let channel = channel::connect(&address.to_string(), &tls, &limits).await.expect("a server is there");
     // `peer_of` panics when there is no end within its bound.
     peer_of(channel).await.expect_err("no answer, but an end");
+}
+
+#[tokio::test]
+async fn addresses_are_tried_in_turn_and_a_silent_one_has_only_its_share() {
+    let world = World::new().await;
+    let tls = world.client_tls(None);
+    let refuses = TcpListener::bind("127.0.0.1:0").await.expect("a port").local_addr().expect("a bound socket");
+    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let stranger = World::new().await;
+    let text =
+        [refuses, silent.local_addr().expect("bound"), stranger.address, world.address].map(|one| one.to_string());
+    let limits = channel::Limits { connect_timeout: Duration::from_secs(4), ..channel::Limits::default() };
+    let channel = channel::connect(&text.join(","), &tls, &limits).await.expect("the last one answers");
+    assert_eq!(peer_of(channel).await.expect("answered"), "nobody 0");
+
+    let error = channel::connect(&text[..3].join(","), &tls, &limits).await.expect_err("none is ours").to_string();
+    for part in [
+        format!("could not connect to {refuses}: "),
+        format!("could not connect to {} within ", silent.local_addr().expect("bound")),
+        format!("could not agree on TLS with {}: ", stranger.address),
+    ] {
+        assert!(error.contains(&part), "{part}: {error}");
+    }
 }

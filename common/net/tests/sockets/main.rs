@@ -1,6 +1,7 @@
 //! TLS, peers, accepting and dialling on real sockets, with certificates made for each test.
 #![allow(clippy::unwrap_used)]
 
+mod abuse;
 mod certificates;
 mod connections;
 mod files;
