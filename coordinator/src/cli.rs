@@ -18,6 +18,7 @@ use crate::auth::{Grant, Scope, Standing};
 use crate::ca;
 use crate::config::{self, Config};
 use crate::grpc::view::instant;
+use crate::owner;
 use crate::serve::{self, wall};
 use crate::store::{self, Reader};
 use crate::tokens;
@@ -146,7 +147,7 @@ fn exit_code(exit: Exit) -> ExitCode {
 
 fn run(command: Command) -> Result<(), Box<Problem>> {
     match command {
-        Command::Serve(configured) => serve_until_signal(load(&configured)?),
+        Command::Serve(configured) => serve_until_signal(load_to_write(&configured)?),
         Command::CheckConfig(configured) => check(&load(&configured)?),
         Command::Token(command) => token(command),
         Command::Ca(command) => authority(command),
@@ -157,6 +158,16 @@ fn run(command: Command) -> Result<(), Box<Problem>> {
 
 fn load(configured: &Configured) -> Result<Config, Box<Problem>> {
     Config::load(configured.config.as_deref()).map_err(|error: config::Error| fault(Code::Config, error.to_string()))
+}
+
+/// The same, to write into its folder.
+fn load_to_write(configured: &Configured) -> Result<Config, Box<Problem>> {
+    let config = load(configured)?;
+    let Some(owner) = owner::of_somebody_else(&config.data_dir) else { return Ok(config) };
+    let folder = config.data_dir.display();
+    let problem = Problem::new(Code::Config, format!("{folder} belongs to {owner}, and this is root"));
+    let problem = problem.known(format!("what root writes there, a coordinator that runs as {owner} can't read"));
+    Err(Box::new(problem.so("nothing was changed").next(format!("runuser -u {owner} -- holdfast-coordinator ..."))))
 }
 
 fn serve_until_signal(config: Config) -> Result<(), Box<Problem>> {
@@ -201,7 +212,7 @@ fn token(command: TokenCommand) -> Result<(), Box<Problem>> {
     let now = wall();
     match command {
         TokenCommand::Create { configured, name, roles, ttl } => {
-            let config = load(&configured)?;
+            let config = load_to_write(&configured)?;
             serve::make_folder(&config.data_dir).map_err(|error| fault(Code::Config, error.to_string()))?;
             let secret = tokens::create(&config.store(), &name, &roles, ttl, now).map_err(|error| told(&error))?;
             let scope = Scope::new(roles);
@@ -224,7 +235,7 @@ fn token(command: TokenCommand) -> Result<(), Box<Problem>> {
         }
         TokenCommand::Revoke { configured, name, by_option } => {
             let name = name.or(by_option).expect("one of the two is required");
-            let store = load(&configured)?.store();
+            let store = load_to_write(&configured)?.store();
             tokens::must_exist(&store).map_err(|error| told(&error))?;
             tokens::revoke(&store, &name, now).map_err(|error| told(&error))?;
             say(&format!("the token of {name} is revoked"))
@@ -237,7 +248,7 @@ fn authority(command: CaCommand) -> Result<(), Box<Problem>> {
     let failed = |error: ca::Error| fault(Code::Config, chain(&error));
     match command {
         CaCommand::Create(configured) => {
-            let config = load(&configured)?;
+            let config = load_to_write(&configured)?;
             let files = config.authority();
             let made = files.create(now).map_err(|error| match error {
                 ca::Error::Exists { .. } => {
@@ -254,7 +265,7 @@ fn authority(command: CaCommand) -> Result<(), Box<Problem>> {
         }
         CaCommand::Show(configured) => show_authority(&load(&configured)?.authority()),
         CaCommand::Rotate(configured) => {
-            let files = load(&configured)?.authority();
+            let files = load_to_write(&configured)?.authority();
             let made = files.rotate(now).map_err(failed)?;
             say(&format!("the new authority signs from now on: {}", pin(made.certificate())))?;
             say(&format!("{} are trusted; agents learn of it when they renew", counted(made.trusted().len())))?;
@@ -263,7 +274,7 @@ fn authority(command: CaCommand) -> Result<(), Box<Problem>> {
             )
         }
         CaCommand::Server { configured, hosts, ttl } => {
-            let config = load(&configured)?;
+            let config = load_to_write(&configured)?;
             let authority = read_authority(&config.authority())?;
             let (signed, key) = authority.server(&hosts, ttl, now).map_err(failed)?;
             let older = authority.trusted().iter().map(ca::pem_of);

@@ -39,6 +39,7 @@ pub mod health;
 pub mod joining;
 pub mod logs;
 pub mod metrics;
+mod owner;
 pub mod room;
 pub mod serve;
 pub mod sessions;

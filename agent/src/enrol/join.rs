@@ -114,6 +114,7 @@ pub async fn join(args: Args) -> Result<Vec<String>, Box<Problem>> {
         format!("  identity     {} (its key was made here and never left this host)", place.identity.display()),
     ];
     lines.extend(written.then(|| format!("  written      {}", args.config.display())));
+    lines.extend(place.elsewhere(&args));
     lines.extend(skew(&answer));
     lines.push(format!("next: holdfast-agent run --config {}", args.config.display()));
     Ok(lines)
@@ -123,7 +124,8 @@ pub async fn join(args: Args) -> Result<Vec<String>, Box<Problem>> {
 struct Place {
     identity: PathBuf,
     machine: Machine,
-    exists: bool,
+    /// Where the configuration that is there says that the coordinator is.
+    address: Option<String>,
 }
 
 impl Place {
@@ -131,7 +133,7 @@ impl Place {
         if !args.config.exists() {
             let beside = args.config.parent().unwrap_or(Path::new(".")).join("identity");
             let identity = args.identity.clone().unwrap_or(beside);
-            return Ok(Self { identity, machine: Machine::default(), exists: false });
+            return Ok(Self { identity, machine: Machine::default(), address: None });
         }
         let environment = std::env::vars_os().filter(|(name, _)| name != TOKEN_VARIABLE);
         let config: crate::config::Config =
@@ -141,7 +143,15 @@ impl Place {
             let problem = Problem::new(Code::Config, title).so("nothing was sent");
             Box::new(problem.next("in its [identity] put dir = \"/etc/holdfast/identity\" in their place"))
         })?;
-        Ok(Self { identity, machine: config.machine, exists: true })
+        Ok(Self { identity, machine: config.machine, address: Some(config.coordinator.address) })
+    }
+
+    /// The coordinator may have several names. The agent dials the one of its configuration.
+    fn elsewhere(&self, args: &Args) -> Option<String> {
+        let plain = |address: &str| address.trim_start_matches("https://").trim_end_matches('/').to_owned();
+        let configured = self.address.as_ref().filter(|address| plain(address) != plain(&args.coordinator))?;
+        let (file, joined) = (args.config.display(), &args.coordinator);
+        Some(format!("  not there    {file} dials {configured}: put address = \"{joined}\" in its [coordinator]"))
     }
 
     /// Looked at before a token is used up: a configuration that can't be written then would cost it.
@@ -161,7 +171,7 @@ impl Place {
 
     /// Whether a configuration was written.
     fn write(&self, args: &Args) -> Result<bool, Box<Problem>> {
-        if self.exists {
+        if self.address.is_some() {
             return Ok(false);
         }
         let text = format!(

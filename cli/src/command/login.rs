@@ -34,13 +34,15 @@ pub struct Args {
     /// The coordinator, like `deploy.example:7443`; without it the chosen context is signed in to anew
     #[arg(value_name = "ADDRESS", conflicts_with = "address")]
     pub coordinator: Option<String>,
-    /// SHA-256 of the CA's certificate, as `openssl x509 -noout -fingerprint -sha256 -in ca.pem` prints it
+    /// SHA-256 of the CA's certificate, as `holdfast-coordinator ca show` and `openssl x509 -noout -fingerprint -sha256 -in ca.pem`
+    /// print it
     #[arg(long, value_name = "SHA256", conflicts_with = "ca", value_parser = fingerprint)]
     pub fingerprint: Option<[u8; 32]>,
 }
 
 fn fingerprint(text: &str) -> Result<[u8; 32], String> {
     let digits = text.rsplit_once('=').map_or(text, |(_, digits)| digits);
+    let digits = digits.strip_prefix("sha256:").unwrap_or(digits);
     let digits: String = digits.trim().chars().filter(|c| *c != ':').collect();
     let bad = || "a SHA-256 has 64 hexadecimal digits".to_owned();
     if digits.len() != 64 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -233,7 +235,8 @@ mod tests {
         let shown = shown(&certificate);
         assert_eq!(shown.len(), 64 + 31);
         let bytes: [u8; 32] = Sha256::digest([1, 2, 3]).into();
-        for text in [&shown, &shown.to_lowercase(), &shown.replace(':', ""), &format!("sha256 Fingerprint={shown}")] {
+        let pin = format!("sha256:{}", shown.replace(':', "").to_lowercase());
+        for text in [&shown, &pin, &shown.replace(':', ""), &format!("sha256 Fingerprint={shown}")] {
             assert_eq!(fingerprint(text), Ok(bytes), "{text}");
         }
         for bad in ["", "ab", &shown[1..], &format!("{shown}:00"), &shown.replacen('A', "G", 64).replace('0', "G")] {

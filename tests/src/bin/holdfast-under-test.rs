@@ -1,7 +1,9 @@
 //! Everything that is under test in one program, with the feature `bugs`: the command line, the services and shims that it
-//! carries, the command that steps run, and what benchmarks and tests of many agents start.
+//! carries, the command that steps run, and what benchmarks and tests of many agents start. Under the name of a program that is
+//! shipped it is that program.
 
 use std::ffi::OsStr;
+use std::path::Path;
 use std::process::ExitCode;
 
 use holdfast_tests::{echo, fleet, ledger};
@@ -11,6 +13,16 @@ const HOST: &str = "on-host";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os();
+    let called = std::env::args_os().next().unwrap_or_default();
+    match Path::new(&called).file_name().and_then(OsStr::to_str) {
+        Some("holdfast-coordinator") => return holdfast_coordinator::cli::main(arguments),
+        // Its shims come by the same name.
+        Some("holdfast-agent") => {
+            return holdfast_agent::internal::dispatch(std::env::args_os())
+                .unwrap_or_else(|| holdfast_agent::cli::main(arguments));
+        }
+        Some(_) | None => {}
+    }
     match arguments.nth(1).as_deref().and_then(OsStr::to_str) {
         Some(ledger::COMMAND) => ledger::run(arguments),
         Some(fleet::COMMAND) => fleet::run(arguments),

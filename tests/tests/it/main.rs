@@ -35,6 +35,7 @@ mod mixed;
 mod network;
 mod old_agents;
 mod outputs;
+mod packages;
 mod policy;
 mod reconnect;
 mod recovery;

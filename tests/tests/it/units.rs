@@ -81,15 +81,20 @@ fn both_units_speak_the_protocols_and_the_agents_spares_the_shims() {
         for line in ["Type=notify", "NotifyAccess=main", "WatchdogSec=60", "Restart=always", "LimitNOFILE=65536"] {
             assert!(has(&text, line), "{name}: {line}");
         }
-        for line in ["StateDirectoryMode=0700", "RuntimeDirectoryMode=0700", "StartLimitIntervalSec=0"] {
+        for line in ["RuntimeDirectoryMode=0700", "StartLimitIntervalSec=0"] {
             assert!(has(&text, line), "{name}: {line}");
         }
         assert!(text.lines().any(|line| line.starts_with("#LoadCredential=")), "{name}");
     }
     let agent = unit(UNITS[1]);
+    assert!(has(&unit(UNITS[0]), "StateDirectoryMode=0700"));
+    // 0700 at each start would shut commands of another user out of their work folder.
+    assert!(has(&agent, "StateDirectoryMode=0711"));
     assert!(has(&agent, "KillMode=process"));
     // Longer than the longest wait that is configured by itself.
     assert!(has(&agent, "TimeoutStopSec=11min"));
+    // A missed watchdog does not take as long.
+    assert!(has(&agent, "TimeoutAbortSec=30"));
     let longest = holdfast_agent::config::Stop::default().finish_within.0;
     assert!(longest < holdfast_common::time::Millis::from_secs(11 * 60), "{longest}");
     assert!(!unit(UNITS[0]).contains("KillMode="));
