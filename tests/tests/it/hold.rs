@@ -52,8 +52,13 @@ async fn nothing_but_a_decision_frees_an_uncertain_target() {
     cluster.shims(&agent).into_iter().for_each(process::kill);
     std::fs::remove_dir_all(cluster.agent(&agent).state()).expect("it is there");
     cluster.line(&agent).heal().await;
-    cluster.agent(&agent).start();
     cluster.restart_coordinator().await;
+    // A journal that was never seen is let in by a person only. It knows nothing of what the old one held.
+    let unlock =
+        ["agent", "unlock", &agent, "--reason", "its disk was wiped", "--admit-new-journal", "--confirm", &agent];
+    let unlocked = cluster.cli().run(&unlock).await;
+    assert_eq!(unlocked.code, 0, "{}", unlocked.stderr);
+    cluster.agent(&agent).start();
     operator.until_contact(&agent, Contact::Connected).await;
 
     let after = operator.target(BOX).await;
