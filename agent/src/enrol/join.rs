@@ -120,7 +120,7 @@ pub async fn join(args: Args) -> Result<Vec<String>, Box<Problem>> {
 struct Place {
     identity: PathBuf,
     machine: Machine,
-    /// Where the configuration that is there says that the coordinator is.
+    /// Where the configuration that is there says that the coordinator is: one address, or several after commas.
     address: Option<String>,
 }
 
@@ -139,13 +139,14 @@ impl Place {
             let problem = Problem::new(Code::Config, title).so("nothing was sent");
             Box::new(problem.next("in its [identity] put dir = \"/etc/holdfast/identity\" in their place"))
         })?;
-        Ok(Self { identity, machine: config.machine, address: Some(config.coordinator.address) })
+        Ok(Self { identity, machine: config.machine, address: Some(config.coordinator.address.to_string()) })
     }
 
-    /// The coordinator may have several names. The agent dials the one of its configuration.
+    /// The coordinator may have several names. The agent dials those of its configuration.
     fn elsewhere(&self, args: &Args) -> Option<String> {
         let plain = |address: &str| address.trim_start_matches("https://").trim_end_matches('/').to_owned();
-        let configured = self.address.as_ref().filter(|address| plain(address) != plain(&args.coordinator))?;
+        let dials = |all: &str| all.split(", ").any(|address| plain(address) == plain(&args.coordinator));
+        let configured = self.address.as_ref().filter(|all| !dials(all))?;
         let (file, joined) = (args.config.display(), &args.coordinator);
         Some(format!("  not there    {file} dials {configured}: put address = \"{joined}\" in its [coordinator]"))
     }
