@@ -2,6 +2,7 @@
 
 mod allow;
 mod resource;
+mod steps;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ use crate::enrol::Folder;
 pub use allow::Policy;
 pub(crate) use allow::fits;
 pub use resource::{CredentialSet, CredentialSets, Resource};
+pub use steps::{Cgroup, Keep, Limits, Supervisor};
 
 /// All of it. Unknown keys are errors.
 #[derive(Clone, Debug, Deserialize)]
@@ -46,6 +48,15 @@ pub struct Config {
     /// The disk that `state_dir` is on.
     #[serde(default)]
     pub disk: Disk,
+    /// How steps are kept together.
+    #[serde(default)]
+    pub supervisor: Supervisor,
+    /// What each step may use.
+    #[serde(default)]
+    pub limits: Limits,
+    /// How long the folders of attempts stay.
+    #[serde(default)]
+    pub keep: Keep,
     /// The log.
     #[serde(default)]
     pub log: Log,

@@ -33,6 +33,12 @@ pub fn dispatch(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCod
     if name == name::SHIM {
         return Some(supervisor::shim_main(&argument));
     }
+    if name == name::TRY_CGROUP {
+        return Some(match supervisor::try_cgroup(argument.as_ref()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => say(&error.to_string(), ExitCode::FAILURE),
+        });
+    }
     Some(run(&name.to_string_lossy(), &argument.to_string_lossy()))
 }
 
@@ -48,6 +54,8 @@ pub mod name {
     pub const RELEASE_INSPECT: &str = "release-inspect";
     /// Looks at what runs: the argument is a `CheckSpec` in JSON.
     pub const CHECK: &str = "check";
+    /// Goes into a cgroup and out again: the argument is its path.
+    pub const TRY_CGROUP: &str = "try-cgroup";
     /// Becomes a user, then a program: the argument is an `AsUser` in JSON.
     pub const AS_USER: &str = "as-user";
 }

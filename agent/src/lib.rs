@@ -17,6 +17,7 @@
 //! | [`checks`] | health checks: looks over HTTP and TCP, and by commands |
 //! | [`archive`] | release archives, read with distrust |
 //! | [`logs`] | sends what steps print |
+//! | [`bulk`] | a thread of its own for what moves many bytes |
 //! | [`health`], [`metrics`], [`standing`] | what it tells of itself |
 //! | [`machine`] | by what its machine is known again |
 //! | [`places`] | where everything lies below the state folder |
@@ -30,6 +31,7 @@ pub mod adapters;
 pub mod archive;
 pub mod boottime;
 pub mod bugs;
+pub mod bulk;
 pub mod checks;
 pub mod cli;
 pub mod config;

@@ -36,6 +36,7 @@ const COMMIT: &str = "holdfast_agent_journal_commit_seconds";
 const STEPS: &str = "holdfast_agent_steps_total";
 const DECLINED: &str = "holdfast_agent_declined_offers_total";
 const STALE: &str = "holdfast_stale_fence_rejections_total";
+const WAITING: &str = "holdfast_agent_waiting_messages";
 const BUFFERED: &str = "holdfast_agent_log_buffered_bytes";
 const CUT: &str = "holdfast_agent_log_cut_bytes_total";
 
@@ -64,6 +65,7 @@ const OWN: &[Row] = &[
     Row::new(DECLINED, Kind::Counter, In::Number, "Offers that were not taken").by(&[("reason", REASONS)]),
     Row::new(STALE, Kind::Counter, In::Number, "What was refused because a higher fence had been seen")
         .by(&[("where", PLACES)]),
+    Row::new(WAITING, Kind::Gauge, In::Number, "Messages of the coordinator that wait for the work loop"),
     Row::new(BUFFERED, Kind::Gauge, In::Bytes, "Outputs of steps that the coordinator does not have yet"),
     Row::new(CUT, Kind::Counter, In::Bytes, "Outputs of steps that were too large to be kept"),
 ];
@@ -95,6 +97,7 @@ pub struct Metrics {
     steps: Family<By, Counter>,
     declined: Family<By, Counter>,
     stale: Family<By, Counter>,
+    waiting: Gauge,
     buffered: Gauge,
     cut: Counter,
 }
@@ -124,6 +127,7 @@ impl Metrics {
             steps: Family::default(),
             declined: Family::default(),
             stale: Family::default(),
+            waiting: Gauge::default(),
             buffered: Gauge::default(),
             cut: Counter::default(),
         };
@@ -152,6 +156,7 @@ impl Metrics {
         table::register(registry, OWN, STEPS, self.steps.clone());
         table::register(registry, OWN, DECLINED, self.declined.clone());
         table::register(registry, OWN, STALE, self.stale.clone());
+        table::register(registry, OWN, WAITING, self.waiting.clone());
         table::register(registry, OWN, BUFFERED, self.buffered.clone());
         table::register(registry, OWN, CUT, self.cut.clone());
         self
@@ -253,6 +258,10 @@ impl Metrics {
         if reason == DeclineReason::FenceRegression {
             self.stale.get_or_create(&[("where", "offer")]).inc();
         }
+    }
+
+    pub(crate) fn waits(&self, messages: usize) {
+        self.waiting.set(i64::try_from(messages).unwrap_or(i64::MAX));
     }
 
     pub(crate) fn buffered(&self, bytes: u64) {

@@ -181,6 +181,27 @@ impl Places {
         Ok(step)
     }
 
+    /// Every attempt that has a folder.
+    pub(crate) fn found_attempts(&self) -> io::Result<Vec<AttemptId>> {
+        let names = names(&self.attempts())?;
+        Ok(names.iter().filter_map(|name| uuid::Uuid::parse_str(name).ok()).map(AttemptId).collect())
+    }
+
+    /// Every step of an attempt that has a folder.
+    pub(crate) fn found_steps(&self, attempt: AttemptId) -> io::Result<Vec<StepFolder>> {
+        let steps = self.attempt(attempt).join("steps");
+        match names(&steps) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            names => Ok(names?.iter().map(|name| StepFolder(steps.join(name))).collect()),
+        }
+    }
+
+    /// Removes an attempt's folder, with all that is known of it.
+    pub(crate) fn remove_attempt(&self, attempt: AttemptId) -> io::Result<()> {
+        crate::secrets::Folder::remove(&self.credentials(attempt))?;
+        fs::remove_dir_all(self.attempt(attempt))
+    }
+
     fn attempts(&self) -> PathBuf {
         self.state.join("attempts")
     }
@@ -188,6 +209,12 @@ impl Places {
     fn attempt(&self, attempt: AttemptId) -> PathBuf {
         self.attempts().join(attempt.to_string())
     }
+}
+
+/// Names that are plain text: no others are made.
+fn names(folder: &Path) -> io::Result<Vec<String>> {
+    let entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
+    Ok(entries.into_iter().filter_map(|entry| entry.file_name().into_string().ok()).collect())
 }
 
 fn set_mode(path: &Path, mode: u32) -> io::Result<()> {

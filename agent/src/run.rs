@@ -1,7 +1,7 @@
 //! The agent as a service: journal, driver, session and hands put together.
 
 use std::path::Path;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_agent_core::leave::{Manner, Mode};
@@ -18,20 +18,23 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::boottime::BootTime;
+use crate::bulk::Bulk;
 use crate::config::{Certificates, Config, NotTogether};
-use crate::driver::{Clock, Driver, Event, Hands};
+use crate::driver::{self, Clock, Driver, Event, Hands};
 use crate::enrol::renew;
 use crate::fetch::Fetcher;
-use crate::hands::Workshop;
+use crate::hands::{Surroundings, Workshop};
 use crate::health;
 use crate::journal::{self, Journal};
 use crate::logs::Uploader;
+use crate::machine;
 use crate::metrics::Metrics;
 use crate::places::Places;
 use crate::policy;
 use crate::room::HostRoom;
 use crate::session::{self, Ending, FromCoordinator, Hurry, Owner, Pace, Welcome};
 use crate::standing::Standing;
+use crate::supervisor::Cgroups;
 
 /// Between two tries to open the journal on a full disk.
 const ROOM_AGAIN: Duration = Duration::from_millis(500);
@@ -59,6 +62,9 @@ pub enum Error {
     /// The host's policy can't be kept.
     #[error("the host's policy can't be kept: {}", .0.join("; "))]
     Policy(Vec<String>),
+    /// The cgroup that the configuration names can't be used.
+    #[error("could not use the cgroup of [supervisor]: {0}")]
+    Cgroup(#[source] std::io::Error),
     /// The thread or runtime can't be made.
     #[error("could not start the agent's threads: {0}")]
     Threads(#[from] std::io::Error),
@@ -97,12 +103,21 @@ pub async fn run(config: Config, mut requests: Requests) -> Result<(), Error> {
     health::certificates(&health, &tls);
     let standing = Standing::default();
     health::register(&health, &config, &pulse, &metrics, &standing, requests.clone())?;
-    let (events, inbox) = mpsc::channel();
-    let logs =
-        Uploader::start(&config.coordinator.address, &tls, &config.state_dir, stop.clone(), Arc::clone(&metrics))?;
+    let (events, inbox) = driver::channel();
+    let bulk = Bulk::start()?;
+    let logs = Uploader::start(
+        &config.coordinator.address,
+        &tls,
+        &config.state_dir,
+        stop.clone(),
+        Arc::clone(&metrics),
+        &bulk.handle(),
+    )?;
     let places = Places::below(&config.state_dir);
-    let fetcher = Fetcher::new(&config, &tls, places.clone());
-    let workshop = Workshop::new(places, events.clone(), logs, fetcher, Arc::clone(&room), policy::Host::of(&config))?;
+    let fetcher = Fetcher::new(&config, &tls, places.clone(), bulk.handle());
+    let surroundings = surroundings(&config)?;
+    let host = policy::Host::of(&config);
+    let workshop = Workshop::new(places, events.clone(), logs, fetcher, Arc::clone(&room), host, surroundings)?;
     let driver = Driver::new(journal, workshop, Clocks, config.clone())?.measured(Arc::clone(&metrics), pulse).on(room);
     let driver = driver.telling(standing.clone(), exit.clone());
     let asking = tokio::spawn(pass_on(requests, events.clone(), manager.clone(), config.stop.manner(), exit.clone()));
@@ -121,7 +136,7 @@ pub async fn run(config: Config, mut requests: Requests) -> Result<(), Error> {
 }
 
 /// Hands each request to stop to the driver, and sees to it that the last word does not take for ever.
-async fn pass_on(mut requests: Requests, events: mpsc::Sender<Event>, manager: Manager, manner: Manner, exit: Ending) {
+async fn pass_on(mut requests: Requests, events: driver::Sender, manager: Manager, manner: Manner, exit: Ending) {
     let bounded = async {
         exit.going.cancelled().await;
         tokio::time::sleep(LAST_WORD_WITHIN).await;
@@ -149,6 +164,16 @@ async fn pass_on(mut requests: Requests, events: mpsc::Sender<Event>, manager: M
     tokio::join!(bounded, passing);
 }
 
+fn surroundings(config: &Config) -> Result<Surroundings, Error> {
+    let cgroups = Cgroups::find(&config.supervisor.cgroup, config.limits).map_err(Error::Cgroup)?;
+    Ok(Surroundings {
+        cgroups,
+        limits: config.limits,
+        machine: machine::fingerprint(&config.machine),
+        keep: config.keep,
+    })
+}
+
 /// What the agent trusts and shows.
 pub fn tls(config: &Config) -> Result<ClientTls, Error> {
     let Certificates { ca, certificate, key, folder: _ } = config.certificates()?;
@@ -161,11 +186,11 @@ pub fn tls(config: &Config) -> Result<ClientTls, Error> {
 pub async fn run_with<H: Hands + Send + 'static>(
     config: Config,
     tls: &ClientTls,
-    hands: impl FnOnce(mpsc::Sender<Event>) -> std::io::Result<H>,
+    hands: impl FnOnce(driver::Sender) -> std::io::Result<H>,
     stop: CancellationToken,
 ) -> Result<(), Error> {
     let journal = Journal::open(&config.state_dir, IncarnationId(Uuid::new_v4()))?;
-    let (events, inbox) = mpsc::channel();
+    let (events, inbox) = driver::channel();
     let driver = Driver::new(journal, hands(events.clone())?, Clocks, config.clone())?;
     let ending = Ending { going: CancellationToken::new(), stop };
     keep(&config, tls, driver, (events, inbox), Arc::default(), &ending).await
@@ -175,7 +200,7 @@ async fn keep<H: Hands + Send + 'static>(
     config: &Config,
     tls: &ClientTls,
     driver: Driver<H, Clocks>,
-    (events, inbox): (mpsc::Sender<Event>, mpsc::Receiver<Event>),
+    (events, inbox): (driver::Sender, driver::Inbox),
     metrics: Arc<Metrics>,
     ending: &Ending,
 ) -> Result<(), Error> {
@@ -242,7 +267,7 @@ impl Clock for Clocks {
 }
 
 /// The session's way to the driver.
-struct DriverInbox(mpsc::Sender<Event>, Arc<Metrics>);
+struct DriverInbox(driver::Sender, Arc<Metrics>);
 
 impl Owner for DriverInbox {
     async fn hello(&mut self) -> Option<Hello> {
@@ -256,7 +281,7 @@ impl Owner for DriverInbox {
     }
 
     async fn message(&mut self, session: SessionId, message: FromCoordinator) {
-        let _stopped = self.0.send(Event::Message(session, message));
+        let _stopped = self.0.send_with_room(Event::Message(session, message)).await;
     }
 
     fn refused(&mut self, why: String) {

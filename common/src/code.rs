@@ -154,6 +154,8 @@ codes! {
     CaPinMismatch = 4019, NotAllowed, "the coordinator does not show the pinned authority";
     /// Nobody locked it.
     NotLocked = 4020, Precondition, "the agent is not locked";
+    /// More certificates than an agent needs.
+    RenewedTooOften = 4021, Precondition, "the certificate was renewed too often";
     /// The host where it was to run does not allow it.
     HostPolicy = 4030, NotAllowed, "the host does not allow it";
 

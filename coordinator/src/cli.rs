@@ -326,6 +326,10 @@ fn told(error: &tokens::Error) -> Box<Problem> {
     fault(code, chain(error))
 }
 
+/// What no event leads to.
+const NOT_COMPARED: &str = "not compared, since no event leads to them: tokens, agents, their identities and certificates, join tokens, \
+                            drains, refusals; of what was done with them the acts tell, whose chain is whole";
+
 fn verify(asked: &Verify) -> Result<(), Box<Problem>> {
     /// Differences that are told on a terminal. JSON has all of them.
     const TOLD: usize = 50;
@@ -340,7 +344,8 @@ fn verify(asked: &Verify) -> Result<(), Box<Problem>> {
     if asked.json {
         say(&serde_json::to_string(&report).expect("plain data serializes"))?;
     } else if report.sound {
-        say(&format!("every hash, every state and every row follows from the events: {of}"))?;
+        say(&format!("every hash, every state and every row that events lead to is as it should be: {of}"))?;
+        say(NOT_COMPARED)?;
     }
     let count = match report.findings.len() {
         0 => return Ok(()),

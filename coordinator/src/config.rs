@@ -23,6 +23,7 @@ use holdfast_net::telemetry::Format;
 use serde::Deserialize;
 
 use crate::ca::Files;
+use crate::grpc::PaceBounds;
 use crate::sessions::Bounds;
 
 /// All of it. A relative path is relative to the working directory.
@@ -48,6 +49,9 @@ pub struct Config {
     /// Heartbeats.
     #[serde(default)]
     pub heartbeat: Heartbeat,
+    /// How much one agent may say.
+    #[serde(default)]
+    pub agents: Agents,
     /// Outputs of steps.
     #[serde(default)]
     pub output: Output,
@@ -151,6 +155,31 @@ pub struct Heartbeat {
 impl Default for Heartbeat {
     fn default() -> Self {
         Self { interval: Span(Millis::from_secs(5)) }
+    }
+}
+
+/// How much one agent may say. One that says more is read more slowly; nothing of it is lost, and nobody else waits for it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Agents {
+    /// Messages a second, for ever. Each claim of a heartbeat counts as one, and each 4 KiB.
+    pub messages_per_second: u32,
+    /// Messages at once, after a rest.
+    pub burst: u32,
+}
+
+impl Default for Agents {
+    fn default() -> Self {
+        let PaceBounds { per_second, burst } = PaceBounds::default();
+        Self { messages_per_second: per_second, burst }
+    }
+}
+
+impl Agents {
+    /// As sessions are read by it.
+    #[must_use]
+    pub fn pace(&self) -> PaceBounds {
+        PaceBounds { per_second: self.messages_per_second, burst: self.burst }
     }
 }
 
@@ -332,6 +361,7 @@ impl Config {
 
     fn check(&self) -> Result<(), Error> {
         const LONGEST_HEARTBEAT: Millis = Millis::from_secs(3600);
+        const LEAST_MESSAGES: u32 = 10;
         let interval = self.heartbeat.interval.0;
         if interval.0 == 0 || interval > LONGEST_HEARTBEAT {
             return Err(Error::Value { key: "heartbeat.interval", why: "must be above zero and at most an hour" });
@@ -344,6 +374,9 @@ impl Config {
         }
         if self.lease.detach.0 > LONGEST_HEARTBEAT {
             return Err(Error::Value { key: "lease.detach", why: "must be at most an hour" });
+        }
+        if self.agents.messages_per_second < LEAST_MESSAGES || self.agents.burst < LEAST_MESSAGES {
+            return Err(Error::Value { key: "agents.messages_per_second, agents.burst", why: "must be at least 10" });
         }
         if self.ops.live_within.0.0 == 0 || self.ops.ready_within.0.0 == 0 {
             return Err(Error::Value { key: "ops.live_within, ops.ready_within", why: "must be above zero" });
@@ -403,6 +436,7 @@ mod tests {
             ("[heartbeat]\ninterval = \"often\"", "heartbeat.interval"),
             ("[heartbeat]\nintervall = \"5s\"", "did you mean"),
             ("[lease]\nmargin = \"2h\"", "lease.margin"),
+            ("[agents]\nburst = 0", "agents.burst"),
             ("[lease]\ndetach = \"2h\"", "lease.detach"),
             ("[output]\nmax_bytes = 0", "output.max_bytes"),
             ("[output]\nkeep_bytes_total = 1000", "output.keep_bytes_total"),

@@ -30,7 +30,8 @@ use prometheus_client::registry::Registry;
 
 use crate::auth::methods::{Answers, METHODS};
 use crate::driver::Handle;
-use crate::sessions::Directory;
+use crate::grpc::Measures;
+use crate::sessions::{Directory, Unfit};
 use facts::Fact;
 use standing::Standing;
 
@@ -44,6 +45,7 @@ const RESULTS: &[&str] = &["recorded", "cancelled_at_once", "already_ended"];
 const CANCEL_OUTCOMES: &[&str] = &["cancelled", "failed", "too_late"];
 const DECISIONS: &[&str] =
     &["retry", "accept-succeeded", "accept-failed", "accept-cancelled", "rollback", "readmit", "abandon"];
+const JOINS: &[&str] = &["unknown", "expired", "used", "other_name", "name_taken", "guessing", "closed", "other"];
 const CONTACTS: &[&str] = &["connected", "silent"];
 
 const BUILD: &str = "holdfast_build_info";
@@ -62,6 +64,10 @@ const CANCEL_ENDS: &str = "holdfast_cancel_outcomes_total";
 const DECIDED: &str = "holdfast_decisions_total";
 const EVENTS: &str = "holdfast_events_total";
 const AGENTS: &str = "holdfast_agents";
+const PASSED_OVER: &str = "holdfast_agents_passed_over_total";
+const WITHOUT_AGENT: &str = "holdfast_deployments_without_agent";
+const LATENESS: &str = "holdfast_agent_heartbeat_lateness_seconds";
+const HELD_BACK: &str = "holdfast_agents_held_back_total";
 const SUSPECTED: &str = "holdfast_mass_loss_suspected";
 const LOCKED: &str = "holdfast_agents_locked";
 const COMMIT: &str = "holdfast_store_commit_seconds";
@@ -71,6 +77,10 @@ const REQUESTS: &str = "holdfast_grpc_requests_total";
 const OPEN_REQUESTS: &str = "holdfast_grpc_open_requests";
 const REQUEST: &str = "holdfast_grpc_request_seconds";
 const REFUSALS: &str = "holdfast_refusals_total";
+const JOIN_REFUSALS: &str = "holdfast_join_refusals_total";
+
+/// The method by which hosts join, as a label.
+const ENROLL: &str = "holdfast.v1.EnrollService/Enroll";
 
 /// The coordinator's own rows.
 const OWN: &[Row] = &[
@@ -118,6 +128,31 @@ const OWN: &[Row] = &[
     Row::new(AGENTS, Kind::Gauge, In::Number, "Agents that were ever heard, by whether they have a session now")
         .by(&[("contact", CONTACTS)]),
     Row::new(
+        WITHOUT_AGENT,
+        Kind::Gauge,
+        In::Number,
+        "Deployments that wait because no agent that their target selects can take them",
+    ),
+    Row::new(
+        PASSED_OVER,
+        Kind::Counter,
+        In::Number,
+        "Times that an agent could not take what looked for one, by what differs: its version of the protocol, the targets that its host allows, its adapters",
+    )
+    .by(&[("why", Unfit::WORDS)]),
+    Row::new(
+        LATENESS,
+        Kind::Histogram,
+        In::Seconds,
+        "How late a heartbeat came, against the one before it and the interval that agents are told",
+    ),
+    Row::new(
+        HELD_BACK,
+        Kind::Counter,
+        In::Number,
+        "Times that an agent had said more than it may and was not read for a while",
+    ),
+    Row::new(
         SUSPECTED,
         Kind::Gauge,
         In::Number,
@@ -134,6 +169,13 @@ const OWN: &[Row] = &[
     Row::new(REQUEST, Kind::Histogram, In::Seconds, "How long gRPC calls took that answer once").by(&[("method", &[])]),
     Row::new(REFUSALS, Kind::Counter, In::Number, "gRPC calls that were refused, by the code that the caller was told")
         .by(&[("code", &[])]),
+    Row::new(
+        JOIN_REFUSALS,
+        Kind::Counter,
+        In::Number,
+        "Hosts that were not taken in, by what was wrong with their token or name",
+    )
+    .by(&[("why", JOINS)]),
 ];
 
 /// Everything that a coordinator serves.
@@ -167,6 +209,10 @@ pub struct Metrics {
     decided: Family<By, Counter>,
     events: Family<By, Counter>,
     agents: Family<By, Gauge>,
+    without_agent: Gauge,
+    passed_over: Family<By, Counter>,
+    lateness: Histogram,
+    held_back: Counter,
     suspected: Gauge,
     locked: Gauge,
     commit: Histogram,
@@ -176,6 +222,7 @@ pub struct Metrics {
     open_requests: Family<By, Gauge>,
     request: Family<By, Histogram, fn() -> Histogram>,
     refusals: Family<ByCode, Counter>,
+    join_refusals: Family<By, Counter>,
 }
 
 /// What is read at each scrape.
@@ -228,12 +275,17 @@ impl Metrics {
             locked: Gauge::default(),
             commit: latencies(),
             batch: Histogram::new([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]),
+            without_agent: Gauge::default(),
+            passed_over: Family::default(),
+            lateness: Histogram::new([0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0]),
+            held_back: Counter::default(),
             suspected: Gauge::default(),
             waiting: Gauge::default(),
             requests: Family::default(),
             open_requests: Family::default(),
             request: Family::new_with_constructor(latencies),
             refusals: Family::default(),
+            join_refusals: Family::default(),
         };
         metrics.begin_at_zero();
         metrics.registered()
@@ -251,6 +303,8 @@ impl Metrics {
             (&self.cancel_ends, "outcome", CANCEL_OUTCOMES),
             (&self.decided, "kind", DECISIONS),
             (&self.events, "event", facts::EVENTS),
+            (&self.passed_over, "why", Unfit::WORDS),
+            (&self.join_refusals, "why", JOINS),
         ] {
             for value in values {
                 drop(family.get_or_create(&[(label, *value)]));
@@ -292,6 +346,10 @@ impl Metrics {
         table::register(registry, OWN, DECIDED, self.decided.clone());
         table::register(registry, OWN, EVENTS, self.events.clone());
         table::register(registry, OWN, AGENTS, self.agents.clone());
+        table::register(registry, OWN, WITHOUT_AGENT, self.without_agent.clone());
+        table::register(registry, OWN, PASSED_OVER, self.passed_over.clone());
+        table::register(registry, OWN, LATENESS, self.lateness.clone());
+        table::register(registry, OWN, HELD_BACK, self.held_back.clone());
         table::register(registry, OWN, SUSPECTED, self.suspected.clone());
         table::register(registry, OWN, LOCKED, self.locked.clone());
         table::register(registry, OWN, COMMIT, self.commit.clone());
@@ -301,6 +359,7 @@ impl Metrics {
         table::register(registry, OWN, OPEN_REQUESTS, self.open_requests.clone());
         table::register(registry, OWN, REQUEST, self.request.clone());
         table::register(registry, OWN, REFUSALS, self.refusals.clone());
+        table::register(registry, OWN, JOIN_REFUSALS, self.join_refusals.clone());
         self
     }
 
@@ -314,6 +373,12 @@ impl Metrics {
     /// What is read at each scrape from now on.
     pub fn read_from(&self, directory: Arc<Directory>, driver: Handle, clock: fn() -> Wall) {
         let _only_once = self.sources.set(Sources { directory, driver, clock });
+    }
+
+    /// What is measured of how agents speak.
+    #[must_use]
+    pub fn measures(&self) -> Measures {
+        Measures { held_back: self.held_back.clone(), lateness: self.lateness.clone() }
     }
 
     /// The text of `/metrics`.
@@ -330,6 +395,7 @@ impl Metrics {
         self.targets_reserved.set(stands.reserved);
         self.on_hold.set(stands.on_hold);
         self.oldest.set(stands.oldest.as_secs_f64());
+        self.without_agent.set(stands.without_agent);
         for (state, count) in OPEN.iter().zip(stands.open) {
             self.open.get_or_create(&[("state", state)]).set(count);
         }
@@ -338,6 +404,9 @@ impl Metrics {
         self.locked.set(number(agents.iter().filter(|agent| agent.standing.lock.is_some()).count()));
         for (contact, count) in CONTACTS.iter().zip([connected, agents.len() - connected]) {
             self.agents.get_or_create(&[("contact", contact)]).set(number(count));
+        }
+        for (why, count) in Unfit::WORDS.iter().zip(sources.directory.passed_over()) {
+            self.passed_over.get_or_create(&[("why", *why)]).inner().store(count, std::sync::atomic::Ordering::Relaxed);
         }
         self.suspected.set(i64::from(sources.directory.suspicion().is_some()));
         self.waiting.set(number(sources.driver.waiting()));
@@ -399,8 +468,11 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn refused(&self, code: Code) {
+    pub(crate) fn refused(&self, method: &'static str, code: Code) {
         self.refusals.get_or_create(&[("code", code.to_string())]).inc();
+        if method == ENROLL {
+            self.join_refusals.get_or_create(&[("why", facts::join_refusal(code))]).inc();
+        }
     }
 }
 

@@ -47,7 +47,7 @@ use crate::auth::{Books, Guard, Guesses, Refusals, Revocations};
 use crate::config::Config;
 use crate::driver::thread::{self, SystemClock};
 use crate::driver::{self, Clock, Driver, Moment, Settings};
-use crate::grpc::{Agents, Enrolling, Limits, Measured, Operators, Shared, Signer};
+use crate::grpc::{Agents, Enrolling, Limits, Measured, Measures, Operators, Shared, Signer};
 use crate::health::{self, Stage};
 use crate::logs::{self, Logs};
 use crate::metrics::Metrics;
@@ -131,7 +131,7 @@ pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Resul
         guesses: Arc::clone(&guesses),
         clock: shared.clock,
     };
-    let gate = Guard::new(routes(&shared, guesses, &reporter)?, books);
+    let gate = Guard::new(routes(&shared, guesses, &reporter, metrics.measures())?, books);
     let gate = Measured::new(gate, metrics);
     let stop = shutdown.clone();
     let serving =
@@ -311,6 +311,7 @@ async fn start(
             heartbeat_interval: config.heartbeat.interval.0,
             max_text_bytes: MAX_TEXT_BYTES,
             max_log_bytes: config.output.max_bytes,
+            pace: config.agents.pace(),
         },
         clock: wall,
         stop: shutdown.clone(),
@@ -366,8 +367,13 @@ fn remembered(row: &store::AgentRow) -> Profile {
     }
 }
 
-fn routes(shared: &Shared, guesses: Arc<Guesses>, health: &HealthReporter) -> anyhow::Result<Routes> {
-    let agents = AgentServiceServer::new(Agents::new(shared.clone()))
+fn routes(
+    shared: &Shared,
+    guesses: Arc<Guesses>,
+    health: &HealthReporter,
+    measures: Measures,
+) -> anyhow::Result<Routes> {
+    let agents = AgentServiceServer::new(Agents::new(shared.clone(), measures))
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
     let operators = OperatorServiceServer::new(Operators::new(shared.clone()))

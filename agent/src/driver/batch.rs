@@ -14,7 +14,7 @@ use holdfast_common::text::bounded;
 use holdfast_proto::convert::{WireEnum as _, claim_to_wire, reading_to_wire, report_to_wire};
 use holdfast_proto::v1::{self, ConnectRequest, connect_request};
 
-use super::{Clock, Driver, Finding, Hands, is_settled};
+use super::{Clock, Driver, Finding, Hands, LOOKS, UNANSWERED, is_settled};
 use crate::adapters::release;
 use crate::bugs::{self, Bug};
 use crate::crash::{self, CrashPoint};
@@ -127,7 +127,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             self.say_finding(id, finding);
         }
         for inquiry in std::mem::take(&mut batch.inquiries) {
-            self.hands.inquire(inquiry);
+            self.inquire(inquiry);
         }
         match committed {
             Ok(_) => std::mem::take(&mut batch.after).into_iter().for_each(|after| self.do_after(after)),
@@ -331,6 +331,16 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         }
     }
 
+    /// Whoever asks for more than this host can look at in one breath is told so, and asks again.
+    fn inquire(&mut self, inquiry: Inquiry) {
+        if self.looking >= LOOKS {
+            let busy = format!("this host has {LOOKS} looks under way already");
+            return self.say_finding(inquiry.id, Finding::Failed(busy));
+        }
+        self.looking += 1;
+        self.hands.inquire(inquiry);
+    }
+
     fn say_finding(&mut self, id: EvidenceId, finding: Finding) {
         let finding = match finding {
             Finding::Read(reading) => v1::inquiry_answer::Finding::Read(reading_to_wire(&reading)),
@@ -350,6 +360,9 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         live.number += 1;
         live.next_heartbeat = Boot(now.0 + live.heartbeat.0);
         live.sent.insert(live.number, now);
+        while live.sent.len() > UNANSWERED {
+            live.sent.pop_first();
+        }
         let heartbeat = v1::Heartbeat { number: live.number, claims };
         self.say(connect_request::Message::Heartbeat(heartbeat));
     }

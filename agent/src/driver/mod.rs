@@ -12,13 +12,14 @@
 mod batch;
 mod goes_on;
 mod hello;
+mod inbox;
 mod leaving;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use holdfast_agent_core::decide::Refused;
@@ -48,6 +49,8 @@ use crate::room::{HostRoom, Verdict};
 use crate::session::{Drained, Ending, FromCoordinator, Hurry, Inquiry, Welcome};
 use crate::standing::Standing;
 use batch::Batch;
+
+pub use inbox::{Inbox, Sender, Stopped, channel};
 
 /// What the driver's thread is told.
 #[derive(Debug)]
@@ -131,6 +134,8 @@ pub trait Hands {
     fn survey(&mut self, assignment: &Assignment, step: &StepSpec);
     /// Looks at a resource or raises its fence, outside every lease.
     fn inquire(&mut self, inquiry: Inquiry);
+    /// Removes what is kept of older attempts and not needed any more. Hands that keep nothing have nothing to do.
+    fn prune(&mut self, _needed: BTreeSet<AttemptId>) {}
 }
 
 /// The two clocks.
@@ -155,8 +160,17 @@ struct Live {
     leased: BTreeSet<AttemptId>,
 }
 
+/// Looks that are under way at most: each is a thread, and mostly a process.
+const LOOKS: usize = 64;
+
+/// Unanswered heartbeats that are remembered. An answer to an older one renews nothing.
+const UNANSWERED: usize = 1024;
+
 /// Events that one commit of the journal covers at most.
 const BATCH: usize = 256;
+
+/// How often the folders of older attempts are looked at.
+const PRUNE_EVERY: Millis = Millis::from_secs(60 * 60);
 
 /// The agent's decisions and their consequences.
 pub struct Driver<H, C> {
@@ -178,6 +192,8 @@ pub struct Driver<H, C> {
     machine: String,
     position: Option<Position>,
     session: Option<Live>,
+    /// Looks at resources and raises of fences that are under way.
+    looking: usize,
     room: Arc<HostRoom>,
     verdict: Verdict,
     /// What was decided and is not durable, for lack of room. Nothing of it was said or done.
@@ -190,6 +206,7 @@ pub struct Driver<H, C> {
     exit: Ending,
     drained: Option<Drained>,
     standing: Standing,
+    next_prune: Boot,
 }
 
 impl<H: Hands, C: Clock> Driver<H, C> {
@@ -211,6 +228,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             machine,
             position,
             session: None,
+            looking: 0,
             room: Arc::new(HostRoom::endless()),
             verdict: Verdict { takes_offers: true, can_begin: true },
             owed: Batch::default(),
@@ -220,6 +238,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             exit: Ending::default(),
             drained: None,
             standing: Standing::default(),
+            next_prune: Boot(0),
             journal,
         };
         for (claim, _) in driver.journal.unanswered()? {
@@ -268,17 +287,17 @@ impl<H: Hands, C: Clock> Driver<H, C> {
     }
 
     /// Runs until told to stop.
-    pub fn run(mut self, events: &Receiver<Event>) {
+    pub fn run(mut self, inbox: &Inbox) {
         loop {
             self.pulse.rests();
-            let waited = events.recv_timeout(self.patience());
-            let first = match waited {
+            let first = match inbox.next(Some(self.patience())) {
                 Ok(event) => Some(event),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return,
             };
             self.pulse.works();
-            let batch = first.into_iter().chain(events.try_iter()).take(BATCH).collect::<Vec<_>>();
+            self.metrics.waits(inbox.waiting());
+            let batch = first.into_iter().chain(inbox.rest()).take(BATCH).collect::<Vec<_>>();
             let stop = batch.iter().any(|event| matches!(event, Event::Stop));
             self.step(batch);
             if stop {
@@ -311,9 +330,21 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         }
         self.tick(&mut batch);
         self.settle(batch);
+        self.prune_if_due();
         self.leave_if_asked();
         let outbox = self.unsaid.values().sum();
         self.metrics.stands(self.session.is_some(), outbox, self.works.values());
+    }
+
+    fn prune_if_due(&mut self) {
+        let now = self.clock.boot();
+        if now < self.next_prune {
+            return;
+        }
+        self.next_prune = Boot(now.0.saturating_add(PRUNE_EVERY.0));
+        let works = self.works.values().flat_map(|work| [work.assignment.claim.attempt, work.assignment.folder()]);
+        let needed = works.chain(self.unsaid.keys().copied()).collect();
+        self.hands.prune(needed);
     }
 
     fn look(&mut self) {
@@ -548,7 +579,10 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             HandEvent::Tombstoned(attempt, step) => (attempt, Input::Tombstoned { step }),
             HandEvent::FoundNotStarted(attempt) => (attempt, Input::FoundNotStarted),
             HandEvent::FoundRunning(attempt) => (attempt, Input::FoundRunning),
-            HandEvent::Inquired(id, finding) => return batch.findings.push((id, finding)),
+            HandEvent::Inquired(id, finding) => {
+                self.looking = self.looking.saturating_sub(1);
+                return batch.findings.push((id, finding));
+            }
         };
         self.decide(self.claimed_by(folder), input, batch);
     }

@@ -1,6 +1,8 @@
 //! The driver with a real journal; its hands only note what they are told, so that the order of durable, said and done
 //! shows.
 
+mod clocks;
+
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -19,8 +21,9 @@ use uuid::Uuid;
 use super::*;
 use crate::config;
 
+/// What was told, and until when the last launch may begin.
 #[derive(Clone, Default)]
-struct Noted(Rc<RefCell<Vec<String>>>);
+struct Noted(Rc<RefCell<Vec<String>>>, Rc<RefCell<Option<Boot>>>);
 
 impl Noted {
     fn note(&self, what: &str, step: &StepSpec) {
@@ -39,6 +42,7 @@ impl Hands for Noted {
 
     fn launch(&mut self, _: &Assignment, step: &StepSpec, not_after: Option<Boot>) {
         assert!(not_after.is_some(), "a launch has the end of the lease's count");
+        *self.1.borrow_mut() = not_after;
         self.note("launch", step);
     }
 
@@ -59,12 +63,13 @@ impl Hands for Noted {
     }
 }
 
+/// Milliseconds since boot, and the wall clock's microseconds.
 #[derive(Clone)]
-struct Hand(Rc<RefCell<u64>>);
+struct Hand(Rc<RefCell<u64>>, Rc<RefCell<i64>>);
 
 impl Clock for Hand {
     fn wall(&self) -> Wall {
-        Wall(0)
+        Wall(*self.1.borrow())
     }
 
     fn boot(&self) -> Boot {
@@ -84,8 +89,8 @@ struct Agent {
 impl Agent {
     fn new() -> Self {
         let folder = std::env::temp_dir().join(format!("holdfast-driver-{}", Uuid::new_v4()));
-        let mut agent =
-            Self { folder, noted: Noted::default(), now: Hand(Rc::new(RefCell::new(1_000))), driver: None, said: None };
+        let now = Hand(Rc::new(RefCell::new(1_000)), Rc::default());
+        let mut agent = Self { folder, noted: Noted::default(), now, driver: None, said: None };
         agent.restart();
         agent
     }
@@ -174,6 +179,9 @@ fn config(folder: &std::path::Path) -> Config {
         fetch: config::Fetch::default(),
         machine: config::Machine::default(),
         disk: config::Disk::default(),
+        supervisor: config::Supervisor::default(),
+        limits: config::Limits::default(),
+        keep: config::Keep::default(),
         log: config::Log::default(),
         ops: holdfast_net::ops::Settings::default(),
         stop: config::Stop::default(),
@@ -504,4 +512,34 @@ fn oversized_text_is_cut_and_marked_before_it_is_stored() {
         .collect();
     assert_eq!(texts.len(), 1);
     assert!(texts[0].len() <= 64 && texts[0].ends_with("[cut]"), "{texts:?}");
+}
+
+#[test]
+fn looks_beyond_what_a_host_can_do_at_once_are_answered_and_not_begun() {
+    let mut agent = Agent::new();
+    agent.connect(1, 1);
+    agent.said();
+    let resource = holdfast_common::spec::ResourceSpec {
+        name: ResourceName::new("site").unwrap(),
+        reach: holdfast_common::spec::Reach::Shared,
+        adapter: holdfast_common::spec::ResourceAdapter::Command { inspect: None, outlives: false },
+    };
+    let FromCoordinator::Offer { assignment, .. } = offer() else { unreachable!("an offer") };
+    let inquiry = |number: u128| Inquiry {
+        id: EvidenceId(Uuid::from_u128(number)),
+        target: assignment.target.clone(),
+        resource: resource.clone(),
+        operation: holdfast_common::id::OperationId { deployment: claim().deployment, step: step_name() },
+        step: assignment.steps[0].clone(),
+        question: crate::session::Question::Inspect,
+    };
+    let ask = |agent: &mut Agent, number| agent.tell(1, FromCoordinator::Inquiry(Box::new(inquiry(number))));
+    (0..100).for_each(|number| ask(&mut agent, number));
+    assert_eq!(agent.did().len(), LOOKS);
+    let answers = agent.said().into_iter().filter(|said| matches!(said, Message::InquiryAnswer(_))).count();
+    assert_eq!(answers, 100 - LOOKS, "the others are told at once");
+    let done = HandEvent::Inquired(EvidenceId(Uuid::from_u128(0)), Finding::Failed("looked".to_owned()));
+    agent.step(Event::Hand(done));
+    ask(&mut agent, 100);
+    assert_eq!(agent.did().len(), 1, "there is room again");
 }

@@ -28,6 +28,9 @@ use crate::machine;
 /// A clock that is off by more than this is told, in seconds.
 const SKEW_TOLD: i64 = 30;
 
+/// What every join token begins with.
+const TOKEN_PREFIX: &str = "hfj_";
+
 /// The variable that a token can be given by.
 pub const TOKEN_VARIABLE: &str = "HOLDFAST_JOIN_TOKEN";
 
@@ -86,6 +89,7 @@ pub async fn join(args: Args) -> Result<Vec<String>, Box<Problem>> {
         let problem = problem.so("nothing was sent").next(format!("join with --name {}", kept.agent));
         return Err(Box::new(problem.next("or name another configuration, with folders of its own: --config FILE")));
     }
+    place.may_write(&args)?;
     let token = token(&args)?;
     let tls = trusted(&args).await?;
     let key = folder.asking_key().map_err(|error| unusable(&error))?;
@@ -151,6 +155,21 @@ impl Place {
         Some(format!("  not there    {file} dials {configured}: put address = \"{joined}\" in its [coordinator]"))
     }
 
+    /// Looked at before a token is used up: a configuration that can't be written then would cost it.
+    fn may_write(&self, args: &Args) -> Result<(), Box<Problem>> {
+        if self.address.is_some() {
+            return Ok(());
+        }
+        let trial = args.config.with_extension("trial");
+        let tried = args.config.parent().map_or(Ok(()), std::fs::create_dir_all);
+        let tried = tried.and_then(|()| std::fs::write(&trial, "")).and_then(|()| std::fs::remove_file(&trial));
+        tried.map_err(|error| {
+            let title = format!("could not write {}: {error}", args.config.display());
+            let problem = Problem::new(Code::Config, title).so("nothing was sent; the join token is still good");
+            Box::new(problem.next("run it as the user who may write there, or name another file: --config FILE"))
+        })
+    }
+
     /// Whether a configuration was written.
     fn write(&self, args: &Args) -> Result<bool, Box<Problem>> {
         if self.address.is_some() {
@@ -184,6 +203,15 @@ fn name(args: &Args) -> Result<AgentName, Box<Problem>> {
 }
 
 fn token(args: &Args) -> Result<String, Box<Problem>> {
+    let named = args.token_file.as_deref().and_then(Path::to_str).unwrap_or_default();
+    if named.starts_with(TOKEN_PREFIX) {
+        let problem = Problem::new(Code::Config, "--token-file names a file, and was given a join token itself");
+        let problem = problem.known("others on this host may have seen it: it stood in the list of processes");
+        let problem = problem.so("nothing was sent").next("take it back: holdfast agent token revoke ID");
+        return Err(Box::new(
+            problem.next("make another one, and give it in a file, or by the input with --token-file -"),
+        ));
+    }
     let read = match &args.token_file {
         Some(file) if file == Path::new("-") => {
             let mut text = String::new();

@@ -89,15 +89,15 @@ pub struct Fetcher {
 }
 
 impl Fetcher {
-    /// On the runtime that this is called in.
+    /// On that runtime, which must not be the session's.
     #[must_use]
-    pub fn new(config: &Config, tls: &ClientTls, places: Places) -> Self {
+    pub fn new(config: &Config, tls: &ClientTls, places: Places, runtime: Handle) -> Self {
         Self {
             places,
             config: config.fetch.clone(),
             addresses: config.coordinator.address.clone(),
             tls: tls.clone(),
-            runtime: Handle::current(),
+            runtime,
         }
     }
 

@@ -8,12 +8,13 @@
 //! Nothing here decides: what an ending means is told by the outcome table in the core.
 
 mod look;
+mod prune;
 
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use holdfast_agent_core::decide::Refused;
 use holdfast_agent_core::outcome::{self, Ending};
@@ -31,8 +32,9 @@ use crate::archive::{self, Archive, Limits};
 use crate::boottime::BootTime;
 use crate::bugs::{self, Bug};
 use crate::checks;
+use crate::config;
 use crate::crash::{self, CrashPoint};
-use crate::driver::{Event, HandEvent, Hands, Told};
+use crate::driver::{Event, HandEvent, Hands, Sender, Told};
 use crate::fetch::Fetcher;
 use crate::logs::{Output, Uploader};
 use crate::places::{Places, StepFolder};
@@ -40,7 +42,9 @@ use crate::policy::{Grant, Host, Refusal, of_user};
 use crate::room::HostRoom;
 use crate::secrets::{self, Redactor, Sources};
 use crate::session::Inquiry;
-use crate::supervisor::{Body, ExitRecord, Known, Launch, Supervisor, Tombstone};
+use crate::supervisor::{Body, Cgroups, ExitRecord, Known, Launch, Sight, Supervisor, Survivor, Tombstone};
+
+pub use prune::prune;
 
 /// Bound of each output file of a step.
 const OUTPUT_BYTES: u64 = 16 * 1024 * 1024;
@@ -50,6 +54,8 @@ const LOCK_WAIT: Millis = Millis(2_000);
 const DRAIN: Millis = Millis(2_000);
 /// Longest refusal of our own adapter that goes into a report.
 const REFUSAL_BYTES: usize = 500;
+/// Processes that a report names of those which a step left running.
+const SURVIVORS_NAMED: usize = 5;
 /// What is told of a stop that reached a process.
 const SIGNALLED: &str = "SIGTERM was sent to the step's process group";
 /// Between two tries of what nothing goes on without.
@@ -70,11 +76,25 @@ pub struct Workshop {
 struct Bench {
     places: Places,
     supervisor: Supervisor,
-    events: mpsc::Sender<Event>,
+    events: Sender,
     logs: Uploader,
     fetcher: Fetcher,
     room: Arc<HostRoom>,
     host: Host,
+    surroundings: Surroundings,
+}
+
+/// What this host puts around each step.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// Where its cgroup is.
+    pub cgroups: Cgroups,
+    /// What a command or a check may use.
+    pub limits: config::Limits,
+    /// The machine's fingerprint; empty where it can't be told.
+    pub machine: String,
+    /// How long its folder stays.
+    pub keep: config::Keep,
 }
 
 /// One step of one attempt, for a thread of its own.
@@ -88,14 +108,16 @@ impl Workshop {
     /// In that state folder, which the journal has locked.
     pub fn new(
         places: Places,
-        events: mpsc::Sender<Event>,
+        events: Sender,
         logs: Uploader,
         fetcher: Fetcher,
         room: Arc<HostRoom>,
         host: Host,
+        surroundings: Surroundings,
     ) -> io::Result<Self> {
         places.prepare()?;
-        let bench = Bench { places, supervisor: Supervisor::default(), events, logs, fetcher, room, host };
+        let supervisor = Supervisor::default().on_machine(&surroundings.machine);
+        let bench = Bench { places, supervisor, events, logs, fetcher, room, host, surroundings };
         Ok(Self { bench: Arc::new(bench), stopping: BTreeSet::new() })
     }
 
@@ -145,6 +167,10 @@ impl Hands for Workshop {
     fn survey(&mut self, assignment: &Assignment, step: &StepSpec) {
         let job = Job { assignment: assignment.clone(), step: step.clone() };
         self.spawn("survey", move |bench| bench.survey(&job));
+    }
+
+    fn prune(&mut self, needed: BTreeSet<AttemptId>) {
+        self.spawn("prune", move |bench| bench.prune(needed));
     }
 
     fn inquire(&mut self, inquiry: Inquiry) {
@@ -234,6 +260,7 @@ impl Bench {
             .map_err(|error| format!("could not make the step's folder: {error}"))?;
         let body = self.body(job)?;
         let is_command = matches!(body, Body::Command { .. });
+        let is_ours = matches!(body, Body::Release { .. });
         let mut environment = job.environment();
         if let Some(user) = &grant.user {
             self.places
@@ -257,6 +284,9 @@ impl Bench {
             credentials,
             credentials_folder: self.places.credentials(job.attempt()),
             secrets: self.all_sources()?,
+            cgroup: self.surroundings.cgroups.of(job.attempt(), &job.step.name),
+            limits: if is_ours { config::Limits::default() } else { self.surroundings.limits },
+            machine: self.surroundings.machine.clone(),
             work: self.places.work(job.attempt()),
             output_bytes: OUTPUT_BYTES,
             drain: DRAIN,
@@ -327,12 +357,18 @@ impl Bench {
                 }
                 HandEvent::Ended(job.attempt(), job.step.name.clone(), self.told(job, &record))
             }
-            Known::Gone { .. } | Known::NotYetStarted | Known::Running => {
+            Known::Gone { sight, .. } => {
                 self.logs.look();
-                let told = self.told_by(job, job.ending(Exit::Unknown, false, true), None);
+                let ending = job.ending(Exit::Unknown, false, sight != Sight::Nothing);
+                let told = self.told_by(job, ending, Some(words_of(sight)));
                 HandEvent::Ended(job.attempt(), job.step.name.clone(), told)
             }
+            // Not settled: nobody asks for these.
+            Known::NotYetStarted | Known::Running => return,
         };
+        if let Err(error) = self.supervisor.tidy(&self.places.step(job.attempt(), &job.step.name)) {
+            tracing::warn!(%error, attempt = %job.attempt(), "could not remove a step's cgroup");
+        }
         self.tell(event);
     }
 
@@ -341,11 +377,8 @@ impl Bench {
         let redacted = record.stdout.redacted + record.stderr.redacted;
         let redacted = (redacted > 0).then(|| format!("secrets taken out of its output: {redacted}"));
         let detail = record.detail.clone().or_else(|| self.last_line(job, ending));
-        let detail = match (detail, redacted) {
-            (Some(detail), Some(redacted)) => Some(format!("{detail}; {redacted}")),
-            (detail, redacted) => detail.or(redacted),
-        };
-        self.told_by(job, ending, detail.as_deref())
+        let details: Vec<String> = [detail, left_behind(&record.survivors), redacted].into_iter().flatten().collect();
+        self.told_by(job, ending, (!details.is_empty()).then(|| details.join("; ")).as_deref())
     }
 
     /// Why our own adapter refused, and what our own check saw: the last line that it wrote. What a command writes stays in its
@@ -434,6 +467,19 @@ impl Bench {
                 std::thread::sleep(AGAIN_AFTER);
                 self.survey(job);
             }
+        }
+    }
+
+    /// What can't be removed now is tried again the next time.
+    fn prune(&self, mut needed: BTreeSet<AttemptId>) {
+        let removed = self.logs.unsent().and_then(|unsent| {
+            needed.extend(unsent);
+            prune(&self.places, &self.supervisor, &needed, self.surroundings.keep, SystemTime::now())
+        });
+        match removed {
+            Ok(removed) if removed.is_empty() => {}
+            Ok(removed) => tracing::info!(count = removed.len(), "removed folders of attempts that are over"),
+            Err(error) => tracing::warn!(%error, "could not remove folders of attempts that are over"),
         }
     }
 
@@ -572,6 +618,30 @@ impl Job {
         };
         Ending { exit, stopped_by_us, none_left, class }
     }
+}
+
+/// What is told of a step whose shim was lost.
+fn words_of(sight: Sight) -> &'static str {
+    match sight {
+        Sight::Cgroup => "its shim was lost; its cgroup is empty",
+        Sight::Session => {
+            "its shim was lost; no process of its session is left, and one that left the session can't be found"
+        }
+        Sight::Booted => "the machine has booted since: nothing of it is left",
+        Sight::Nothing => {
+            "another boot, perhaps of another machine: whether anything of it is left can't be seen from here"
+        }
+    }
+}
+
+/// The processes that a step left running, by name. More are counted.
+fn left_behind(survivors: &[Survivor]) -> Option<String> {
+    let (named, more) = survivors.split_at(survivors.len().min(SURVIVORS_NAMED));
+    let mut names: Vec<String> = named.iter().map(|one| format!("{} ({})", one.name, one.pid)).collect();
+    if !more.is_empty() {
+        names.push(format!("{} more", more.len()));
+    }
+    (!names.is_empty()).then(|| format!("left running: {}", names.join(", ")))
 }
 
 /// A check runs its command by itself: by the file that the host's policy looked at.

@@ -14,6 +14,7 @@ mod note;
 mod piece;
 mod sender;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +24,8 @@ use holdfast_common::id::{AttemptId, StepName};
 use holdfast_net::channel::Addresses;
 use holdfast_net::tls::ClientTls;
 use serde::{Deserialize, Serialize};
-use tokio::sync::mpsc;
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::metrics::Metrics;
@@ -41,37 +43,36 @@ pub struct Output {
     pub folder: AttemptId,
 }
 
-#[derive(Debug)]
-enum Told {
-    Follow(Output),
-    Look,
-}
-
 /// Takes note of outputs; the sending goes on beside it.
 #[derive(Clone, Debug)]
 pub struct Uploader {
-    told: mpsc::UnboundedSender<Told>,
+    /// Grows with the steps whose outputs wait in their files, each of which is noted on disk, and with nothing that is printed.
+    follow: mpsc::UnboundedSender<Output>,
+    look: Arc<Notify>,
     places: Places,
 }
 
 impl Uploader {
-    /// Starts the sending task, which first takes up what an earlier agent on this state folder did not send to its end.
+    /// Starts the sending task on that runtime, which first takes up what an earlier agent on this state folder did not send to its end.
     pub fn start(
         addresses: &Addresses,
         tls: &ClientTls,
         state: &Path,
         stop: CancellationToken,
         metrics: Arc<Metrics>,
+        runtime: &Handle,
     ) -> io::Result<Self> {
         let places = Places::below(state);
         places.prepare()?;
-        let (told, notes) = mpsc::unbounded_channel();
+        let (follow, outputs) = mpsc::unbounded_channel();
+        let look = Arc::new(Notify::new());
         for output in note::all(&places)? {
-            let _its_receiver_is_here = told.send(Told::Follow(output));
+            let _its_receiver_is_here = follow.send(output);
         }
         let sender = Sender::new(addresses, tls, places.clone(), metrics);
-        tokio::spawn(async move { stop.run_until_cancelled(sender.run(notes)).await });
-        Ok(Self { told, places })
+        let looks = Arc::clone(&look);
+        runtime.spawn(async move { stop.run_until_cancelled(sender.run(outputs, &looks)).await });
+        Ok(Self { follow, look, places })
     }
 
     /// Sends a step's output as it grows, until all of it is stored, also after a restart.
@@ -79,11 +80,16 @@ impl Uploader {
         if let Err(error) = note::write(&self.places, &output) {
             tracing::warn!(%error, step = %output.step, "an output is not noted: after a restart it would not be sent");
         }
-        let _stopped = self.told.send(Told::Follow(output));
+        let _stopped = self.follow.send(output);
+    }
+
+    /// The attempts whose folders hold outputs that the coordinator does not have whole.
+    pub fn unsent(&self) -> io::Result<BTreeSet<AttemptId>> {
+        Ok(note::all(&self.places)?.into_iter().map(|output| output.folder).collect())
     }
 
     /// Something has ended: look now.
     pub fn look(&self) {
-        let _stopped = self.told.send(Told::Look);
+        self.look.notify_one();
     }
 }

@@ -12,13 +12,13 @@ use holdfast_proto::MAX_MESSAGE_BYTES;
 use holdfast_proto::convert::claim_to_wire;
 use holdfast_proto::v1::agent_service_client::AgentServiceClient;
 use holdfast_proto::v1::{LogStream, UploadLogRequest, UploadLogResponse};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status, Streaming};
 
 use super::piece::{self, Piece};
-use super::{Output, Told, note};
+use super::{Output, note};
 use crate::metrics::Metrics;
 use crate::places::Places;
 use crate::supervisor::Supervisor;
@@ -76,17 +76,17 @@ impl Sender {
         Self { addresses, tls, places, supervisor, streams: BTreeMap::new(), metrics }
     }
 
-    pub(super) async fn run(mut self, mut notes: mpsc::UnboundedReceiver<Told>) {
+    pub(super) async fn run(mut self, mut outputs: mpsc::UnboundedReceiver<Output>, look: &Notify) {
         let mut backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(30), rand::random());
         let mut upload = None;
         loop {
-            while let Ok(told) = notes.try_recv() {
-                self.note(told);
+            while let Ok(output) = outputs.try_recv() {
+                self.note(&output);
             }
             if self.streams.is_empty() {
                 upload = None;
-                match notes.recv().await {
-                    Some(told) => self.note(told),
+                match outputs.recv().await {
+                    Some(output) => self.note(&output),
                     None => return,
                 }
             }
@@ -110,16 +110,16 @@ impl Sender {
             };
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                told = notes.recv() => match told {
-                    Some(told) => self.note(told),
+                () = look.notified() => {}
+                output = outputs.recv() => match output {
+                    Some(output) => self.note(&output),
                     None => return,
                 },
             }
         }
     }
 
-    fn note(&mut self, told: Told) {
-        let Told::Follow(output) = told else { return };
+    fn note(&mut self, output: &Output) {
         for stream in [LogStream::Stdout, LogStream::Stderr] {
             let key = (output.folder, output.step.clone(), stream as i32);
             let fresh = Following { output: output.clone(), stream, offset: None, limit_reached: false };

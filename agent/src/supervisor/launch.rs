@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::adapters::release::ApplySpec;
 use crate::boottime::BootTime;
+use crate::config::Limits;
 use crate::policy::User;
 use crate::secrets::Sources;
 
@@ -42,6 +43,15 @@ pub struct Launch {
     /// Where the values come from that are taken out of the outputs.
     #[serde(default)]
     pub secrets: Vec<Sources>,
+    /// The step's own cgroup, to be made; `None`: there are none on this host.
+    #[serde(default)]
+    pub cgroup: Option<PathBuf>,
+    /// What commands and checks may use.
+    #[serde(default)]
+    pub limits: Limits,
+    /// The machine's fingerprint; empty where it can't be told.
+    #[serde(default)]
+    pub machine: String,
     /// Where the body runs.
     pub work: PathBuf,
     /// Bound on each of the two output files.

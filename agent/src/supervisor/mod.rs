@@ -11,11 +11,14 @@
 //! start record carries the shim's lock: while it is held the shim lives, and no recorded process id has to be trusted.
 //! Whoever says "never started" makes the same record first, and then no shim can ever start that step.
 //!
-//! What can't be known: if the shim alone is killed, nobody saw how the body ended. Processes of its session are found
-//! while they live; one that left the session is not.
+//! What can't be known: if the shim alone is killed, nobody saw how the body ended. What it left behind is found in the step's
+//! own cgroup; where there is none, only what stayed in its session is.
 
 mod as_user;
+mod cgroup;
+mod cgroups;
 mod launch;
+mod limits;
 mod process;
 mod record;
 mod shim;
@@ -38,11 +41,13 @@ use crate::internal::{INTERNAL, name};
 use crate::places::StepFolder;
 
 pub(crate) use as_user::{become_user, shut};
+pub use cgroups::Cgroups;
+pub(crate) use cgroups::try_cgroup;
 pub use launch::{Body, Launch, Refusal};
 pub use process::Survivor;
 pub use record::{ExitRecord, StopRequest, Written};
 pub use shim::shim_main;
-pub use survey::Known;
+pub use survey::{Known, Sight};
 
 use launch::Answer;
 use record::StartRecord;
@@ -91,6 +96,7 @@ pub enum Tombstone {
 pub struct Supervisor {
     program: PathBuf,
     armed: Vec<(String, String)>,
+    machine: String,
     children: Mutex<Vec<Child>>,
 }
 
@@ -105,7 +111,14 @@ impl Supervisor {
     /// With shims that run `program`, which must call [`crate::internal::dispatch`] first.
     #[must_use]
     pub fn running(program: &Path) -> Self {
-        Self { program: program.to_owned(), armed: launch::armed_here(), children: Mutex::default() }
+        let armed = launch::armed_here();
+        Self { program: program.to_owned(), armed, machine: String::new(), children: Mutex::default() }
+    }
+
+    /// On the machine with that fingerprint. Without one, another boot is no proof that a step's processes are gone.
+    #[must_use]
+    pub fn on_machine(self, fingerprint: &str) -> Self {
+        Self { machine: fingerprint.to_owned(), ..self }
     }
 
     /// Arms a crash point or a halt in the shims that are started from now on, instead of those of this process.
@@ -165,7 +178,7 @@ impl Supervisor {
     /// What is known of the step now. Changes nothing.
     pub fn survey(&self, folder: &StepFolder) -> io::Result<Known> {
         self.reap();
-        survey::survey(folder)
+        survey::survey(folder, &self.machine)
     }
 
     /// [`Supervisor::survey`], again and again until the step is neither running nor yet to start, or the bound has
@@ -191,10 +204,15 @@ impl Supervisor {
         }
     }
 
-    /// Signals the processes that a lost shim left behind, each only after it was recognized through a handle that can't
-    /// come to mean another process. Returns how many were signalled.
+    /// Signals the processes that a lost shim left behind: all in the step's cgroup, or each after it was recognized through a
+    /// handle that can't come to mean another process. Returns how many were signalled.
     pub fn signal_survivors(&self, folder: &StepFolder, kill: bool) -> io::Result<usize> {
-        survey::signal_survivors(folder, kill)
+        survey::signal_survivors(folder, &self.machine, kill)
+    }
+
+    /// Removes what the step has left in the kernel, once none of its processes is there. Whether nothing is left.
+    pub fn tidy(&self, folder: &StepFolder) -> io::Result<bool> {
+        survey::tidy(folder)
     }
 
     /// Collects shims of this agent that have ended, so that none stays a zombie.

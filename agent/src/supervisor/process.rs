@@ -82,17 +82,20 @@ pub(super) fn all() -> io::Result<Vec<Process>> {
 
 /// The living ones below a process, its children's children included.
 pub(super) fn living_descendants(of: i32) -> io::Result<Vec<Process>> {
-    let processes = all()?;
+    all().map(|processes| below(of, &processes))
+}
+
+/// [`living_descendants`] in a list of all.
+pub(super) fn below(of: i32, processes: &[Process]) -> Vec<Process> {
     let mut family = vec![of];
     let mut at = 0;
     while let Some(parent) = family.get(at).copied() {
         family.extend(processes.iter().filter(|process| process.parent == parent).map(|process| process.identity.pid));
         at += 1;
     }
-    Ok(processes
-        .into_iter()
-        .filter(|process| process.is_alive() && process.identity.pid != of && family.contains(&process.identity.pid))
-        .collect())
+    let is_of_it =
+        |process: &&Process| process.is_alive() && process.identity.pid != of && family.contains(&process.identity.pid);
+    processes.iter().filter(is_of_it).cloned().collect()
 }
 
 #[cfg(test)]

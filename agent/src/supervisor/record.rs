@@ -1,6 +1,7 @@
 //! The files that shim and agent leave for each other.
 
 use std::io;
+use std::path::PathBuf;
 
 use holdfast_common::outcome::Exit;
 use holdfast_common::time::{Millis, Wall};
@@ -23,6 +24,12 @@ pub(super) enum StartRecord {
         shim: Identity,
         /// The boot on which the shim's id means anything.
         boot: BootId,
+        /// The machine that booted, by its fingerprint; empty where it could not be told.
+        #[serde(default)]
+        machine: String,
+        /// The cgroup that the body never ran outside of.
+        #[serde(default)]
+        cgroup: Option<PathBuf>,
     },
     /// Nobody ever may begin.
     NeverStarted {
@@ -65,7 +72,8 @@ pub struct ExitRecord {
     pub at: Wall,
     /// How.
     pub exit: Exit,
-    /// Whether a stop signal was sent before it ended. Then nothing of its group was left when this was written.
+    /// Whether a stop signal was sent before it ended. Then nothing of the step was left when this was written, as far as it
+    /// could be found.
     pub stopped_by_us: bool,
     /// Whether SIGKILL was needed.
     pub killed: bool,
@@ -75,7 +83,7 @@ pub struct ExitRecord {
     pub stdout: Written,
     /// Its standard error.
     pub stderr: Written,
-    /// For people: why it could not be started, where it could not.
+    /// For people: why it could not be started, where it could not, and what else happened to it.
     pub detail: Option<String>,
 }
 

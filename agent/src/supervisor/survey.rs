@@ -3,9 +3,11 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use super::cgroup::Cgroup;
 use super::process::{self, Identity, Process, Survivor};
 use super::record::{ExitRecord, StartRecord};
 use crate::boottime::BootId;
@@ -29,11 +31,24 @@ pub enum Known {
     Ended(ExitRecord),
     /// It started, its shim is gone, and nobody saw how it ended.
     Gone {
-        /// Processes of its session that live. Empty on another boot. A process that left the session is not found.
+        /// Processes of it that live, as far as [`Sight`] reaches.
         survivors: Vec<Survivor>,
-        /// Whether the machine has booted since: then nothing of it can live.
-        other_boot: bool,
+        /// How far that is.
+        sight: Sight,
     },
+}
+
+/// How far the processes of a step without a shim are seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sight {
+    /// All of them: they have a cgroup of their own.
+    Cgroup,
+    /// Those of its session. One that left the session is not found.
+    Session,
+    /// This machine has booted since: none can live.
+    Booted,
+    /// Another boot, and perhaps of another machine: none is found from here, wherever they live.
+    Nothing,
 }
 
 impl Known {
@@ -48,11 +63,11 @@ impl Known {
     }
 }
 
-pub(super) fn survey(folder: &StepFolder) -> io::Result<Known> {
-    let (shim, boot) = match StartRecord::read(folder)? {
+pub(super) fn survey(folder: &StepFolder, here: &str) -> io::Result<Known> {
+    let (shim, boot, machine, cgroup) = match StartRecord::read(folder)? {
         None => return Ok(Known::NotYetStarted),
         Some(StartRecord::NeverStarted { why, .. }) => return Ok(Known::NeverStarted { why }),
-        Some(StartRecord::Started { shim, boot, .. }) => (shim, boot),
+        Some(StartRecord::Started { shim, boot, machine, cgroup, .. }) => (shim, boot, machine, cgroup),
     };
     if let Some(record) = ExitRecord::read(folder)? {
         return Ok(Known::Ended(record));
@@ -64,22 +79,41 @@ pub(super) fn survey(folder: &StepFolder) -> io::Result<Known> {
     if let Some(record) = ExitRecord::read(folder)? {
         return Ok(Known::Ended(record));
     }
-    let other_boot = boot != BootId::read()?;
-    let left = if other_boot { Vec::new() } else { left_of(shim)? };
-    Ok(Known::Gone { survivors: left.iter().map(Process::survivor).collect(), other_boot })
+    let (left, sight) = left_of(shim, &boot, &machine, cgroup, here)?;
+    Ok(Known::Gone { survivors: left.iter().map(Process::survivor).collect(), sight })
 }
 
-pub(super) fn signal_survivors(folder: &StepFolder, kill: bool) -> io::Result<usize> {
-    let Some(StartRecord::Started { shim, boot, .. }) = StartRecord::read(folder)? else { return Ok(0) };
-    if boot != BootId::read()? || durable::is_locked(&File::open(folder.start())?)? {
+pub(super) fn signal_survivors(folder: &StepFolder, here: &str, kill: bool) -> io::Result<usize> {
+    let Some(StartRecord::Started { shim, boot, machine, cgroup, .. }) = StartRecord::read(folder)? else {
         return Ok(0);
+    };
+    if durable::is_locked(&File::open(folder.start())?)? {
+        return Ok(0);
+    }
+    let (left, sight) = left_of(shim, &boot, &machine, cgroup.clone(), here)?;
+    if let (true, Sight::Cgroup, Some(cgroup)) = (kill && !left.is_empty(), sight, cgroup) {
+        return Cgroup::at(cgroup).kill().map(|()| left.len());
     }
     let signal = if kill { Signal::KILL } else { Signal::TERM };
     let mut signalled = 0;
-    for process in left_of(shim)? {
+    for process in left {
         signalled += usize::from(signal_if_still(&process, signal)?);
     }
     Ok(signalled)
+}
+
+/// Removes the step's cgroup, if there is nothing in it and its shim is gone. Whether it is gone.
+pub(super) fn tidy(folder: &StepFolder) -> io::Result<bool> {
+    match StartRecord::read(folder)? {
+        Some(StartRecord::Started { cgroup: Some(cgroup), .. }) => {
+            if durable::is_locked(&File::open(folder.start())?)? {
+                return Ok(false);
+            }
+            Cgroup::at(cgroup.clone()).remove()?;
+            Ok(!cgroup.exists())
+        }
+        Some(StartRecord::Started { cgroup: None, .. } | StartRecord::NeverStarted { .. }) | None => Ok(true),
+    }
 }
 
 /// A handle of the shim, while its process is there: it can be read once the process has ended.
@@ -100,7 +134,7 @@ pub(super) fn kill_below(of: Pid) -> io::Result<usize> {
 }
 
 /// The handle is taken first. If the process is then still the one that was meant, the handle can only mean that one.
-fn signal_if_still(process: &Process, signal: Signal) -> io::Result<bool> {
+pub(super) fn signal_if_still(process: &Process, signal: Signal) -> io::Result<bool> {
     let Some(pid) = Pid::from_raw(process.identity.pid) else { return Ok(false) };
     let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return Ok(false) };
     match Process::read(process.identity.pid)? {
@@ -111,9 +145,27 @@ fn signal_if_still(process: &Process, signal: Signal) -> io::Result<bool> {
     }
 }
 
+/// What lives of a step without a shim, as far as it is seen from `here`, a machine by its fingerprint.
+fn left_of(
+    shim: Identity,
+    boot: &BootId,
+    machine: &str,
+    cgroup: Option<PathBuf>,
+    here: &str,
+) -> io::Result<(Vec<Process>, Sight)> {
+    if *boot != BootId::read()? {
+        let is_this_machine = !machine.is_empty() && machine == here;
+        return Ok((Vec::new(), if is_this_machine { Sight::Booted } else { Sight::Nothing }));
+    }
+    match cgroup.map(|path| Cgroup::at(path).processes()) {
+        Some(Ok(processes)) => Ok((processes, Sight::Cgroup)),
+        Some(Err(_)) | None => Ok((session_of(shim)?, Sight::Session)),
+    }
+}
+
 /// The living members of the session that the shim led. A session's number is not given to others while one lives; if
 /// another process leads a session of that number now, ours has no members left.
-fn left_of(shim: Identity) -> io::Result<Vec<Process>> {
+fn session_of(shim: Identity) -> io::Result<Vec<Process>> {
     let members: Vec<Process> = process::all()?.into_iter().filter(|process| process.session == shim.pid).collect();
     let taken_over = members.iter().any(|process| process.identity.pid == shim.pid && process.identity != shim);
     Ok(if taken_over {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use holdfast_agent::config::Limits;
 use holdfast_agent::places::{Places, StepFolder};
 use holdfast_agent::secrets::Sources;
 use holdfast_agent::supervisor::{Body, ExitRecord, Known, Launch, Supervisor};
@@ -40,6 +41,10 @@ impl Host {
         self.places.make_step(AttemptId(Uuid::from_u128(number)), &StepName::new("step").unwrap()).unwrap()
     }
 
+    pub(crate) fn step_is_there(&self, number: u128) -> bool {
+        self.places.step(AttemptId(Uuid::from_u128(number)), &StepName::new("step").unwrap()).path().exists()
+    }
+
     pub(crate) fn launch(&self, argv: &[&str]) -> Launch {
         self.places.make_attempt(AttemptId(Uuid::from_u128(1))).unwrap();
         Launch {
@@ -54,6 +59,9 @@ impl Host {
             credentials: Sources::default(),
             credentials_folder: self.places.credentials(AttemptId(Uuid::from_u128(1))),
             secrets: Vec::new(),
+            cgroup: None,
+            limits: Limits::default(),
+            machine: String::new(),
             work: self.places.work(AttemptId(Uuid::from_u128(1))),
             output_bytes: 1 << 20,
             drain: Millis(5_000),

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use holdfast_agent::crash::CrashPoint;
-use holdfast_agent::supervisor::{Body, Error, Known, Tombstone};
+use holdfast_agent::supervisor::{Body, Error, Known, Sight, Tombstone};
 use holdfast_common::id::AttemptId;
 use holdfast_common::outcome::{Exit, OperationState};
 use holdfast_common::time::Millis;
@@ -46,7 +46,7 @@ fn a_shim_killed_alone_leaves_an_exit_that_nobody_knows() {
     let known = eventually("the shim is gone", || {
         Some(host.supervisor.survey(&step).unwrap()).filter(|known| *known != Known::Running)
     });
-    let Known::Gone { survivors, other_boot: false } = known else { panic!("{known:?}") };
+    let Known::Gone { survivors, sight: Sight::Session } = known else { panic!("{known:?}") };
     let mut found: Vec<i32> = survivors.iter().map(|one| one.pid).collect();
     let mut expected = vec![body.0, child.0];
     found.sort_unstable();
@@ -55,7 +55,7 @@ fn a_shim_killed_alone_leaves_an_exit_that_nobody_knows() {
     assert!(!host.supervisor.survey(&step).unwrap().is_settled());
     assert_eq!(host.supervisor.signal_survivors(&step, true).unwrap(), 2);
     let known = host.supervisor.wait(&step, BOUND).unwrap();
-    assert_eq!(known, Known::Gone { survivors: Vec::new(), other_boot: false });
+    assert_eq!(known, Known::Gone { survivors: Vec::new(), sight: Sight::Session });
     assert!(!body.is_alive() && !child.is_alive());
 }
 
@@ -74,7 +74,8 @@ fn a_recorded_id_that_became_a_strangers_is_never_signalled() {
         let record = serde_json::json!({ "kind": "started", "at": 0, "shim": shim, "boot": boot });
         std::fs::write(step.path().join("start.json"), record.to_string()).unwrap();
         let known = host.supervisor.survey(&step).unwrap();
-        assert_eq!(known, Known::Gone { survivors: Vec::new(), other_boot: boot == "another-boot" });
+        let sight = if boot == "another-boot" { Sight::Nothing } else { Sight::Session };
+        assert_eq!(known, Known::Gone { survivors: Vec::new(), sight });
         assert_eq!(host.supervisor.signal_survivors(&step, true).unwrap(), 0);
         assert!(process.is_alive());
     }
@@ -100,13 +101,13 @@ fn whatever_point_a_shim_dies_at_the_next_agent_knows_what_is_true() {
                 assert!(!ran());
             }
             CrashPoint::AfterStartRecord => {
-                assert_eq!(known, Known::Gone { survivors: Vec::new(), other_boot: false });
+                assert_eq!(known, Known::Gone { survivors: Vec::new(), sight: Sight::Session });
                 assert_eq!(host.supervisor.tombstone(&step, "lost").unwrap(), Tombstone::TooLate);
                 assert!(!ran());
             }
             CrashPoint::AfterBodySpawn | CrashPoint::BeforeExitRecord => {
                 let known = host.supervisor.wait(&step, BOUND).unwrap();
-                assert_eq!(known, Known::Gone { survivors: Vec::new(), other_boot: false }, "{point:?}");
+                assert_eq!(known, Known::Gone { survivors: Vec::new(), sight: Sight::Session }, "{point:?}");
                 eventually("the body ran", || ran().then_some(()));
             }
             CrashPoint::AfterExitRecord => {

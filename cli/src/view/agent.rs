@@ -6,12 +6,22 @@ use holdfast_proto::v1::{self, Contact};
 use super::{Canvas, stamp, word};
 use crate::output::{Table, Tone, time};
 
+/// Columns of a terminal that has room for all that is told of agents in one line each.
+const WIDE: u16 = 100;
+
 /// As a table.
 #[must_use]
 pub fn agents(agents: &[v1::Agent], canvas: Canvas<'_>) -> Table {
     let why = agents.iter().any(|agent| agent.drained.is_some() || agent.away.is_some());
-    let mut columns = vec!["agent", "contact", "heard", "labels", "adapters", "holds", "version"];
+    // A narrow terminal has what matters; `agent show` has the rest.
+    let wide = canvas.terminal.width.is_none_or(|width| width >= WIDE);
+    let mut columns = vec!["agent", "contact", "heard", "labels", "holds"];
+    if wide {
+        columns.extend(["adapters", "version"]);
+    }
+    let ends = agents.iter().any(|agent| certificate(agent, canvas).is_some_and(|said| said.tone == Tone::Hazard));
     columns.extend(why.then_some("nothing new because"));
+    columns.extend(ends.then_some("certificate"));
     let mut table = Table::new(&columns);
     for agent in agents {
         let heard = stamp::wall(agent.last_heard_at.as_ref()).map(|at| format!("{} ago", time::age(at, canvas.now)));
@@ -22,11 +32,15 @@ pub fn agents(agents: &[v1::Agent], canvas: Canvas<'_>) -> Table {
             contact(agent),
             (heard.unwrap_or_else(|| "never".to_owned()), Tone::Quiet),
             (labels.join(" "), Tone::Plain),
-            (agent.adapters.join(" "), Tone::Plain),
             (agent.holds.join(" "), Tone::Plain),
-            (agent.version.clone(), Tone::Quiet),
         ];
+        if wide {
+            row.extend([(agent.adapters.join(" "), Tone::Plain), (agent.version.clone(), Tone::Quiet)]);
+        }
         row.extend(why.then(|| (because(agent, canvas), Tone::Plain)));
+        let said =
+            || certificate(agent, canvas).map_or_else(|| (String::new(), Tone::Plain), |said| (said.text, said.tone));
+        row.extend(ends.then(said));
         table.row_in_tones(row);
     }
     table
@@ -37,6 +51,7 @@ fn contact(agent: &v1::Agent) -> (String, Tone) {
     match (agent.removed, &agent.lock) {
         (true, _) => ("removed".to_owned(), Tone::Hazard),
         (false, Some(_)) => (format!("{}, locked", word::contact(agent.contact)), Tone::Hazard),
+        (false, None) if agent.last_heard_at.is_none() => ("never heard".to_owned(), Tone::Quiet),
         (false, None) => (word::contact(agent.contact), tone(agent.contact)),
     }
 }
@@ -49,15 +64,26 @@ pub fn one_agent(agent: &v1::Agent, canvas: Canvas<'_>) -> String {
     labels.sort();
     let mut rows = vec![
         ("agent", agent.name.clone()),
-        ("contact", word::contact(agent.contact)),
+        ("contact", contact(agent).0),
         ("heard", at(agent.last_heard_at.as_ref())),
         ("labels", labels.join(" ")),
         ("adapters", agent.adapters.join(" ")),
         ("holds", agent.holds.join(" ")),
         ("journal", agent.incarnation.clone()),
-        ("identity", certificate(agent, canvas)),
         ("version", agent.version.clone()),
     ];
+    if let Some(enrolment) = &agent.enrolment {
+        let v1::Enrolment { at: joined, token } = enrolment;
+        let labels = if agent.labels.is_empty() { "without labels" } else { "its labels are that token's" };
+        rows.push(("enrolled", format!("{} with join token {token}; {labels}", at(joined.as_ref()))));
+    }
+    if let Some(said) = certificate(agent, canvas) {
+        rows.push(("certified", said.text));
+        rows.push(("", format!("sha256:{}", agent.fingerprint)));
+    }
+    if agent.drained.is_some() || agent.away.is_some() {
+        rows.push(("new work", format!("none: {}", because(agent, canvas))));
+    }
     if agent.moved_at.is_some() {
         rows.push(("moved", format!("to another machine, {}", at(agent.moved_at.as_ref()))));
     }
@@ -76,11 +102,31 @@ pub fn one_agent(agent: &v1::Agent, canvas: Canvas<'_>) -> String {
     lines.map(|(name, value)| format!("{name:<9} {}\n", one_line(value))).collect()
 }
 
-/// The certificate that it was last seen with.
-fn certificate(agent: &v1::Agent, canvas: Canvas<'_>) -> String {
-    let end = stamp::near(agent.certificate_expires_at.as_ref(), canvas);
-    let end = end.map(|end| format!(", good until {end}")).unwrap_or_default();
-    if agent.fingerprint.is_empty() { String::new() } else { format!("certificate sha256:{}{end}", agent.fingerprint) }
+/// How long its certificate is good, and whether that is a worry.
+struct Certified {
+    text: String,
+    tone: Tone,
+}
+
+/// A certificate is renewed when two thirds of its life are over. One that was not is told as a hazard, so that somebody looks
+/// before it ends.
+fn certificate(agent: &v1::Agent, canvas: Canvas<'_>) -> Option<Certified> {
+    let until = stamp::wall(agent.certificate_expires_at.as_ref())?;
+    let near = stamp::near(agent.certificate_expires_at.as_ref(), canvas).unwrap_or_default();
+    let since = stamp::wall(agent.certificate_since.as_ref());
+    let renewed = stamp::wall(agent.renewed_until.as_ref()).is_some_and(|newest| newest > until);
+    let over = until <= canvas.now;
+    let last_third = since.is_some_and(|since| {
+        let (life, left) = (until.0.saturating_sub(since.0), until.0.saturating_sub(canvas.now.0));
+        left < life / 3
+    });
+    let next = if renewed { "; the next one was signed, and counts from its next connection on" } else { "" };
+    let (text, tone) = match (over, last_third && !renewed) {
+        (true, _) => (format!("ended {near}{next}"), if renewed { Tone::Plain } else { Tone::Hazard }),
+        (false, true) => (format!("ends {near}, and was not renewed"), Tone::Hazard),
+        (false, false) => (format!("until {near}{next}"), Tone::Plain),
+    };
+    Some(Certified { text, tone })
 }
 
 /// Why it gets no new work, where somebody said so.

@@ -306,6 +306,41 @@ fn a_drained_agent_is_listed_with_who_and_why() {
 }
 
 #[test]
+fn a_certificate_that_ends_soon_and_was_not_renewed_is_told_and_another_is_not() {
+    let wire = |seconds: i64| {
+        let wall = holdfast_common::time::Wall(canvas().now.0 + seconds * 1_000_000);
+        Some(holdfast_proto::convert::wall_to_wire(wall))
+    };
+    let agent = |since, until, renewed: Option<i64>| v1::Agent {
+        name: "web-01".to_owned(),
+        fingerprint: "ab".repeat(32),
+        certificate_since: wire(since),
+        certificate_expires_at: wire(until),
+        renewed_until: renewed.and_then(wire),
+        enrolment: Some(v1::Enrolment { at: wire(since), token: "0a1b".to_owned() }),
+        ..v1::Agent::default()
+    };
+    let table = |agent: &v1::Agent| agents(std::slice::from_ref(agent), canvas()).draw(&Terminal::PLAIN);
+    let sound = agent(-10, 100, None);
+    assert!(!table(&sound).contains("CERTIFICATE"), "{}", table(&sound));
+    let shown = one_agent(&sound, canvas());
+    for told in ["until", "sha256:abab", "with join token 0a1b", "never heard"] {
+        assert!(shown.contains(told), "{told}:\n{shown}");
+    }
+    let late = agent(-100, 40, None);
+    assert!(table(&late).contains("was not renewed") && one_agent(&late, canvas()).contains("was not renewed"));
+    let renewed = agent(-100, 40, Some(400));
+    assert!(
+        !table(&renewed).contains("CERTIFICATE") && one_agent(&renewed, canvas()).contains("the next one was signed")
+    );
+    let narrow = Terminal { width: Some(60), ..Terminal::PLAIN };
+    let shown = agents(std::slice::from_ref(&late), Canvas { terminal: &narrow, ..canvas() }).draw(&narrow);
+    assert!(!shown.contains("VERSION") && shown.lines().all(|line| line.chars().count() <= 60), "{shown}");
+    let over = agent(-100, -1, None);
+    assert!(table(&over).contains("ended"), "{}", table(&over));
+}
+
+#[test]
 fn a_frame_tells_the_phase_and_the_spinner_turns_only_while_somebody_is_heard() {
     let mut deployment = working();
     let expected = "\

@@ -1,4 +1,6 @@
-//! The log on stderr: a line for each record, whatever is in it.
+//! The log on stderr: a line for each record, whatever is in it, and nobody waits for who reads it.
+
+mod unread;
 
 use std::io::{self, IsTerminal, Write};
 use std::str::FromStr;
@@ -6,6 +8,8 @@ use std::str::FromStr;
 use serde::Deserialize;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::util::SubscriberInitExt;
+
+use unread::Patient;
 
 /// How a log line is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -52,7 +56,9 @@ pub enum Error {
 /// Starts the process's log on stderr. `filter` is like `info` or `info,holdfast_coordinator=debug`.
 pub fn init(format: Format, filter: &str) -> Result<(), Error> {
     let parsed = parse(filter)?;
-    let subscriber = tracing_subscriber::fmt().with_writer(|| OneLine(io::stderr())).with_env_filter(parsed);
+    let json = format == Format::Json;
+    let writer = move || OneLine(Patient::new(io::stderr(), &unread::STDERR, json));
+    let subscriber = tracing_subscriber::fmt().with_writer(writer).with_env_filter(parsed);
     match format {
         Format::Text => subscriber.with_ansi(coloured()).finish().try_init(),
         // Without the module: `target` is a target of ours, and no line has a key twice.

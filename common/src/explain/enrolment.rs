@@ -67,3 +67,9 @@ pub(super) const NOT_LOCKED: Explanation = Explanation {
     still_true: "Nothing was changed.",
     next: "holdfast agents shows which are locked, and why. To let a new journal in after a disk was lost, add --admit-new-journal.",
 };
+
+pub(super) const RENEWED_TOO_OFTEN: Explanation = Explanation {
+    what: "This agent asked for certificates again and again. It has had ten of them, and now gets the next one only after a while: a tenth of a certificate's life, a minute at most.",
+    still_true: "No certificate was signed. Those that it has go on, and so does what runs on its host.",
+    next: "An agent asks again by itself. If it goes on, look in its log for why it can't keep what it is given: its identity folder must be writable.",
+};

@@ -98,6 +98,7 @@ pub fn explain(code: Code) -> Explanation {
         Code::IdentityCopied => enrolment::COPIED,
         Code::CaPinMismatch => enrolment::PIN,
         Code::NotLocked => enrolment::NOT_LOCKED,
+        Code::RenewedTooOften => enrolment::RENEWED_TOO_OFTEN,
         Code::HostPolicy => access::HOST_POLICY,
         Code::NoAnswer => access::NO_ANSWER,
         Code::InvalidMessage => access::INVALID_MESSAGE,

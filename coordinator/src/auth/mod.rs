@@ -8,6 +8,7 @@
 pub mod guard;
 pub mod guesses;
 pub mod methods;
+pub mod renewals;
 pub mod revocations;
 pub mod role;
 pub mod scope;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use holdfast_common::id::{AgentName, OperatorName};
-use holdfast_common::time::Wall;
+use holdfast_common::time::{Millis, Wall};
 use holdfast_coordinator_core::identity::Enrolled;
 
 use crate::joining::{self, Asked, Refusal, Verdict};
@@ -51,19 +51,28 @@ impl Settled {
     }
 }
 
+/// So long after its end a join token or a certificate is known one by one. Nothing opens with it then, however late a host's
+/// clock is; that it was there, acts tell.
+const KNOWN_AFTER_ITS_END: Millis = Millis::from_secs(90 * 86_400);
+
 pub(super) fn settle(tx: &mut impl Transaction, change: &Change, now: Wall) -> Result<Settled, Error> {
     match change {
         Change::MakeToken(row) => {
+            forget(tx, now)?;
             tx.put_join_token(row)?;
             tx.keep_act(&joining::made(row))?;
             Ok(Settled::Done)
         }
         Change::RevokeToken { id, by } => revoke_token(tx, id, by, now),
         Change::Join { asked, certificate } => join(tx, asked, certificate, now),
-        Change::Renew { agent, shown, certificate } => renew(tx, agent, shown, certificate),
+        Change::Renew { agent, shown, certificate } => renew(tx, agent, shown, certificate, now),
         Change::Remove { agent, by, reason } => remove(tx, agent, by, reason, now),
         Change::Revoke { fingerprint, by, reason } => revoke(tx, fingerprint, by, reason, now),
     }
+}
+
+fn forget(tx: &mut impl Transaction, now: Wall) -> Result<(), Error> {
+    tx.forget_ended(Wall(now.0.saturating_sub_unsigned(KNOWN_AFTER_ITS_END.0.saturating_mul(1000))))
 }
 
 fn revoke_token(tx: &mut impl Transaction, id: &str, by: &OperatorName, now: Wall) -> Result<Settled, Error> {
@@ -93,12 +102,19 @@ fn join(tx: &mut impl Transaction, asked: &Asked, certificate: &CertificateRow, 
 }
 
 /// Only for whoever still may: it may have been revoked since it was let in.
-fn renew(tx: &mut impl Transaction, agent: &AgentName, shown: &str, new: &CertificateRow) -> Result<Settled, Error> {
+fn renew(
+    tx: &mut impl Transaction,
+    agent: &AgentName,
+    shown: &str,
+    new: &CertificateRow,
+    now: Wall,
+) -> Result<Settled, Error> {
     let removed = tx.agent_identity(agent)?.removed.is_some();
     let revoked = tx.certificate(shown)?.is_some_and(|row| row.revoked_at.is_some());
     if removed || revoked {
         return Ok(Settled::Nothing);
     }
+    forget(tx, now)?;
     tx.put_certificate(new)?;
     Ok(Settled::Done)
 }

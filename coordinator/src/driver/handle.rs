@@ -1,5 +1,6 @@
 //! How everything else in the coordinator reaches the driver.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 
 use holdfast_common::claim::Claim;
@@ -206,13 +207,15 @@ impl Handle {
 
     /// An agent's session has started: everything due for it is handed out again, and what waits for an agent is
     /// assigned anew.
-    pub fn session_started(&self, speaker: Speaker) {
-        self.note(Body::SessionStarted(speaker), None);
+    pub async fn session_started(&self, speaker: Speaker) {
+        let _the_driver_has_stopped = self.put(Body::SessionStarted(speaker)).await;
     }
 
     /// Agents came, went or changed: what waits for an agent is assigned anew.
     pub fn agents_changed(&self) {
-        self.note(Body::AgentsChanged, None);
+        if !self.published.changed.swap(true, Ordering::SeqCst) {
+            self.note(Body::AgentsChanged, None);
+        }
     }
 
     /// How many messages wait for the driver.

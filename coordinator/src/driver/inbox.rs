@@ -1,6 +1,7 @@
 //! What waits for the driver.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -127,6 +128,8 @@ pub(super) struct Published {
     pub(super) live: RwLock<HashMap<DeploymentId, TargetName>>,
     /// The global order of the last committed event.
     pub(super) committed: watch::Sender<u64>,
+    /// Agents changed, and the driver has not taken it up: it is told once for all of them.
+    pub(super) changed: AtomicBool,
     /// Who watches a deployment.
     pub(super) watchers: Watchers,
 }
@@ -154,10 +157,13 @@ pub struct Taken {
 /// A handle and the inbox that it fills.
 #[must_use]
 pub fn channel() -> (Handle, Inbox) {
+    // Bounded by the room that each message takes, but for three that can't heap up: pieces, whose messages have room, news of agents,
+    // which is told once until it is taken up, and one stop.
     let (sender, receiver) = mpsc::channel();
     let published = Arc::new(Published {
         live: RwLock::default(),
         committed: watch::Sender::new(0),
+        changed: AtomicBool::new(false),
         watchers: Watchers::default(),
     });
     let handle = Handle::new(sender, Arc::new(Semaphore::new(WAITING)), published.clone());
@@ -196,7 +202,13 @@ impl Inbox {
                     taken.stop = Some(stop);
                     break;
                 }
-                Some(message) => taken.messages.push(message),
+                Some(message) => {
+                    if matches!(message.body, Body::AgentsChanged) {
+                        // Before it is looked at who is there: what changes from now on is told again.
+                        self.published.changed.store(false, Ordering::SeqCst);
+                    }
+                    taken.messages.push(message);
+                }
                 None => break,
             }
         }

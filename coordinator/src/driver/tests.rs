@@ -93,6 +93,8 @@ impl Sessions for Agents {
 struct Rig {
     folder: TempDir,
     monotonic: Duration,
+    /// By how much the wall clock was moved, in microseconds.
+    moved: i64,
     /// Each start draws other identities.
     starts: u64,
     agents: Arc<Agents>,
@@ -121,8 +123,16 @@ impl Rig {
         let store = open(&folder);
         let agents = agents(&store, true);
         let (handle, inbox) = channel();
-        let mut rig =
-            Self { folder, monotonic: Duration::from_secs(100), starts: 0, agents, driver: None, handle, inbox };
+        let mut rig = Self {
+            folder,
+            monotonic: Duration::from_secs(100),
+            moved: 0,
+            starts: 0,
+            agents,
+            driver: None,
+            handle,
+            inbox,
+        };
         rig.start(store);
         rig
     }
@@ -145,7 +155,8 @@ impl Rig {
     }
 
     fn moment(&self) -> Moment {
-        Moment { wall: Wall(i64::try_from(self.monotonic.as_micros()).unwrap()), monotonic: self.monotonic }
+        let wall = Wall(i64::try_from(self.monotonic.as_micros()).unwrap() + self.moved);
+        Moment { wall, monotonic: self.monotonic }
     }
 
     fn step(&mut self) {
@@ -413,10 +424,11 @@ fn a_new_session_gets_what_is_due() -> bool {
     let claim = rig.offered();
     rig.pass(Duration::from_secs(2));
     assert_eq!(rig.agents.take(), [], "nothing new is due");
-    rig.handle.session_started(Speaker { agent: AgentName::new("db-01").unwrap(), ..speaker() });
+    let _taken =
+        rig.handle.session_started(Speaker { agent: AgentName::new("db-01").unwrap(), ..speaker() }).now_or_never();
     rig.step();
     assert_eq!(rig.agents.take(), [], "another agent's session");
-    rig.handle.session_started(speaker());
+    let _taken = rig.handle.session_started(speaker()).now_or_never();
     rig.step();
     matches!(rig.agents.take().as_slice(), [Effect::Offer { claim: again, .. }] if *again == claim)
 }
@@ -533,6 +545,35 @@ fn a_coordinator_that_stood_still_lapses_nothing_at_once() {
     assert!(matches!(rig.hear(claim), Answer::Renewed { .. }));
     rig.step();
     assert_eq!(rig.deployment_state(), DeploymentState::Active);
+}
+
+/// How a permitted attempt fares, and when its lease lapses, under a wall clock that is moved again and again.
+fn fate_under(jump: i64) -> (Duration, DeploymentState) {
+    let mut rig = Rig::new();
+    let claim = rig.permitted();
+    for step in 0..20 {
+        rig.moved += if step % 3 == 2 { -2 * jump } else { jump };
+        rig.pass(Duration::from_millis(300));
+        assert!(matches!(rig.hear(claim), Answer::Renewed { .. }), "a lease that is renewed lives");
+    }
+    let heard = rig.monotonic;
+    while rig.deployment_state() == DeploymentState::Active {
+        rig.moved += jump;
+        rig.pass(Duration::from_millis(100));
+        assert!(rig.monotonic < heard + Duration::from_secs(3_600), "it lapses at last");
+    }
+    (rig.monotonic - heard, rig.deployment_state())
+}
+
+/// F29
+#[test]
+fn a_wall_clock_that_jumps_decides_nothing_about_leases() {
+    const HOUR: i64 = 3_600_000_000;
+    let steady = fate_under(0);
+    assert_eq!(steady.1, DeploymentState::Uncertain);
+    for jump in [HOUR, -HOUR, 10 * 365 * 24 * HOUR, -10 * 365 * 24 * HOUR] {
+        assert_eq!(fate_under(jump), steady, "{jump}");
+    }
 }
 
 /// Whether the second telling of each report is a duplicate.

@@ -23,6 +23,7 @@ use super::shared::Shared;
 use super::view::instant;
 use super::{operator, refused, status};
 use crate::auth::guesses::Answer;
+use crate::auth::renewals::Renewals;
 use crate::auth::{CertifiedAgent, Guesses, Hash, PresentedToken, ShownCertificate, caller, guard};
 use crate::ca::{self, Authority, Files, Signed};
 use crate::joining::{Asked, Refusal};
@@ -47,13 +48,15 @@ pub struct Signer {
 pub struct Enrolling {
     shared: Shared,
     guesses: Arc<Guesses>,
+    renewals: Arc<Renewals>,
 }
 
 impl Enrolling {
     /// Over what every handler works with.
     #[must_use]
     pub fn new(shared: Shared, guesses: Arc<Guesses>) -> Self {
-        Self { shared, guesses }
+        let renewals = Arc::new(Renewals::of(shared.signer.life.into()));
+        Self { shared, guesses, renewals }
     }
 
     /// A token that somebody made and nobody took back; anything else is a guess.
@@ -93,6 +96,14 @@ impl Enrolling {
         tracing::warn!(%address, agent = %name, code = %problem.code, why = problem.title, "a host was not taken in");
         self.shared.driver.refused(address.to_string(), format!("join as {name}"), problem.title.clone());
         status::of(&problem)
+    }
+
+    fn too_often(&self, name: &AgentName) -> Status {
+        let title = Code::RenewedTooOften.title();
+        tracing::warn!(agent = %name, code = %Code::RenewedTooOften, "an agent asks for certificates again and again");
+        self.shared.driver.refused(format!("agent {name}"), "renew its certificate".to_owned(), title.to_owned());
+        let problem = Problem::new(Code::RenewedTooOften, title).so("no certificate was signed; those it has go on");
+        status::of(&problem.next("it asks again by itself; its own log says why it can't keep what it is given"))
     }
 
     async fn sign(&self, name: &AgentName, request: Vec<u8>) -> Result<(Digest, Signed, Authority), Status> {
@@ -176,6 +187,9 @@ impl EnrollService for Enrolling {
     async fn renew(&self, request: Request<v1::RenewRequest>) -> Result<Response<v1::RenewResponse>, Status> {
         let CertifiedAgent(name) = caller(&request)?;
         let shown: ShownCertificate = caller(&request)?;
+        if !self.renewals.take(&name, Instant::now()) {
+            return Err(self.too_often(&name));
+        }
         let (_, signed, authority) = self.sign(&name, request.into_inner().request).await?;
         let renewed = self.shared.driver.renew(name.clone(), shown.fingerprint, self.row(&name, &signed)).await;
         if !renewed.map_err(|error| refused::about_tokens(&error))? {

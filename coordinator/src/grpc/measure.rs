@@ -78,7 +78,7 @@ impl Call {
 
     fn over(&mut self, status: &Status) {
         if let Some(code) = facts::refusal(status) {
-            self.metrics.refused(code);
+            self.metrics.refused(self.method, code);
         }
         self.end(status.code());
     }

@@ -9,7 +9,7 @@ pub mod shared;
 pub mod status;
 pub mod view;
 
-pub use agent::Agents;
+pub use agent::{Agents, Measures, PaceBounds};
 pub use enroll::{Enrolling, Signer};
 pub use measure::Measured;
 pub use operator::Operators;

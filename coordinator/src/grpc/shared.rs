@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::archives::Archives;
 use crate::auth::{Revocations, WallClock};
 use crate::driver::Handle;
+use crate::grpc::agent::PaceBounds;
 use crate::grpc::enroll::Signer;
 use crate::logs::Logs;
 use crate::sessions::Directory;
@@ -63,6 +64,8 @@ pub struct Limits {
     pub max_text_bytes: u32,
     /// Largest output kept of one stream of a step, in bytes.
     pub max_log_bytes: u64,
+    /// How fast each may speak.
+    pub pace: PaceBounds,
 }
 
 impl Shared {

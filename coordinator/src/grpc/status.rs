@@ -122,7 +122,9 @@ pub fn grpc_code(code: Code) -> tonic::Code {
         | Code::IdentityCopied
         | Code::NotLocked
         | Code::ProtocolVersion => tonic::Code::FailedPrecondition,
-        Code::QueueFull | Code::DiskFull | Code::OutOfDescriptors => tonic::Code::ResourceExhausted,
+        Code::QueueFull | Code::DiskFull | Code::OutOfDescriptors | Code::RenewedTooOften => {
+            tonic::Code::ResourceExhausted
+        }
         Code::EvidenceMoved | Code::SessionReplaced => tonic::Code::Aborted,
         Code::NotSignedIn | Code::TokenExpired | Code::NotAnAgent => tonic::Code::Unauthenticated,
         Code::NotAllowed

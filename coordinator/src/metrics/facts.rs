@@ -324,6 +324,23 @@ fn wanted(end: AttemptEnd) -> DeploymentState {
     }
 }
 
+/// Why a host was not taken in.
+#[must_use]
+pub fn join_refusal(code: Code) -> &'static str {
+    [
+        (Code::JoinTokenUnknown, "unknown"),
+        (Code::JoinTokenExpired, "expired"),
+        (Code::JoinTokenUsed, "used"),
+        (Code::NotAllowed, "other_name"),
+        (Code::AgentNameTaken, "name_taken"),
+        (Code::JoinGuessing, "guessing"),
+        (Code::EnrolmentClosed, "closed"),
+    ]
+    .into_iter()
+    .find_map(|(of, word)| (of == code).then_some(word))
+    .unwrap_or("other")
+}
+
 /// The code of a refusal that a call was answered with.
 #[must_use]
 pub fn refusal(status: &tonic::Status) -> Option<Code> {

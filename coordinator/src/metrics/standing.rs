@@ -5,7 +5,7 @@ use std::time::Duration;
 use holdfast_common::id::{DeploymentId, TargetName};
 use holdfast_common::time::Wall;
 use holdfast_coordinator_core::TargetState;
-use holdfast_coordinator_core::state::DeploymentState;
+use holdfast_coordinator_core::state::{DeploymentState, Waiting};
 
 /// How every target stands on which something is current or waits.
 #[derive(Debug, Default)]
@@ -23,6 +23,7 @@ struct Stands {
     uncertain: Option<DeploymentId>,
     reserved: bool,
     on_hold: bool,
+    without_agent: bool,
 }
 
 /// All of them together.
@@ -33,6 +34,7 @@ pub(super) struct Sum {
     pub(super) uncertain: i64,
     pub(super) reserved: i64,
     pub(super) on_hold: i64,
+    pub(super) without_agent: i64,
     pub(super) oldest: Duration,
 }
 
@@ -55,7 +57,10 @@ impl Standing {
         }
         let on_hold = state.hold.is_some();
         if on_hold || open != [0; 4] {
-            targets.insert(target.clone(), Stands { open, uncertain, reserved: current.is_some(), on_hold });
+            let waiting = current.and_then(|deployment| deployment.waiting.as_ref());
+            let without_agent = matches!(waiting, Some(Waiting::NoEligibleAgent { .. }));
+            let reserved = current.is_some();
+            targets.insert(target.clone(), Stands { open, uncertain, reserved, on_hold, without_agent });
         }
     }
 
@@ -72,6 +77,7 @@ impl Standing {
             }
             sum.reserved += i64::from(stands.reserved);
             sum.on_hold += i64::from(stands.on_hold);
+            sum.without_agent += i64::from(stands.without_agent);
             let Some(uncertain) = stands.uncertain else { continue };
             sum.uncertain += 1;
             let micros = inner.since.get(&uncertain).map_or(0, |since| now.0.saturating_sub(since.0).max(0));

@@ -14,6 +14,7 @@ mod profile;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -36,7 +37,7 @@ use offers::Offers;
 pub use mass_loss::{Bounds, Change, Suspicion};
 pub use outgoing::{Answers, Outgoing, QUEUE};
 pub(crate) use pattern::fits;
-pub use profile::Profile;
+pub use profile::{Profile, Unfit};
 
 /// Inquiries that a session remembers to have been asked.
 const MAX_ASKED: usize = 1024;
@@ -47,6 +48,8 @@ pub struct Directory {
     agents: Mutex<BTreeMap<AgentName, Known>>,
     /// Locked after the agents, where both are.
     mass_loss: Mutex<MassLoss>,
+    /// How often an agent could not take what looked for one, by [`Unfit::WORDS`].
+    passed_over: [AtomicU64; Unfit::WORDS.len()],
     since: Instant,
 }
 
@@ -69,6 +72,8 @@ struct Known {
     drained: Option<Drained>,
     /// It said that it goes and will be back, and was not heard since.
     absence: Option<Absence>,
+    /// The versions of the protocol that its last Hello named, where none of them is ours.
+    speaks: Option<Vec<u32>>,
 }
 
 /// What of an agent's identity decides whether it gets work.
@@ -176,7 +181,12 @@ impl Directory {
     /// Of nobody yet.
     #[must_use]
     pub fn new(bounds: Bounds) -> Self {
-        Self { agents: Mutex::default(), mass_loss: Mutex::new(MassLoss::new(bounds)), since: Instant::now() }
+        Self {
+            agents: Mutex::default(),
+            mass_loss: Mutex::new(MassLoss::new(bounds)),
+            passed_over: Default::default(),
+            since: Instant::now(),
+        }
     }
 
     /// Lets an agent have nothing new, or new work again; the agent is told. False if there is no such agent.
@@ -214,6 +224,7 @@ impl Directory {
             standing: Standing::default(),
             drained: None,
             absence: None,
+            speaks: None,
         });
     }
 
@@ -249,7 +260,8 @@ impl Directory {
         if drained.is_some() {
             outgoing.send(Drained::message(drained.as_ref()));
         }
-        let known = Known { profile, spoke: true, last_heard: now, live, standing, drained, absence: None };
+        let known =
+            Known { profile, spoke: true, last_heard: now, live, standing, drained, absence: None, speaks: None };
         let older = agents.insert(name.clone(), known).and_then(|known| known.live);
         if older.is_none() {
             self.losses().came(name);
@@ -259,6 +271,34 @@ impl Directory {
             tracing::info!(agent = %name, "a newer session of the agent takes over");
             older.outgoing.bye(Code::SessionReplaced, Code::SessionReplaced.title());
         }
+    }
+
+    /// An agent came and speaks none of our versions. It has no session, and is shown with why. Says whether that is news.
+    pub fn speaks_otherwise(&self, name: &AgentName, profile: Profile, versions: Vec<u32>, now: Wall) -> bool {
+        let mut agents = self.lock();
+        let fresh = Known {
+            profile,
+            spoke: false,
+            last_heard: now,
+            live: None,
+            standing: Standing::default(),
+            drained: None,
+            absence: None,
+            speaks: None,
+        };
+        let known = agents.entry(name.clone()).or_insert(fresh);
+        // Another process with its certificate says nothing of the one in contact.
+        if known.live.is_some() || known.speaks.as_ref() == Some(&versions) {
+            return false;
+        }
+        known.speaks = Some(versions);
+        true
+    }
+
+    /// How often an agent could not take what looked for one, by [`Unfit::WORDS`].
+    #[must_use]
+    pub fn passed_over(&self) -> [u64; Unfit::WORDS.len()] {
+        self.passed_over.each_ref().map(|count| count.load(Ordering::Relaxed))
     }
 
     /// The driver knows of the agent's session.
@@ -393,7 +433,7 @@ impl Directory {
             .map(|(name, known)| Candidate {
                 agent: name.clone(),
                 incarnation: known.live.as_ref().map(|_| known.profile.incarnation),
-                unfit: known.unfit(target, needs),
+                unfit: self.told(known, target, needs),
             })
             .collect()
     }
@@ -447,6 +487,18 @@ impl Directory {
         live.outgoing.send(message);
     }
 
+    /// In words, and counted where contact would not help.
+    fn told(&self, known: &Known, target: &TargetSpec, needs: &BTreeSet<Adapter>) -> Option<String> {
+        match known.unfit(target, needs) {
+            Ok(()) => None,
+            Err(Lacks::Contact(why)) => Some(why),
+            Err(Lacks::Fitness(why)) => {
+                self.passed_over[why.place()].fetch_add(1, Ordering::Relaxed);
+                Some(why.to_string())
+            }
+        }
+    }
+
     fn losses(&self) -> MutexGuard<'_, MassLoss> {
         self.mass_loss.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -457,26 +509,36 @@ impl Directory {
     }
 }
 
+/// What keeps an agent from work.
+enum Lacks {
+    /// For now: contact, or somebody's word.
+    Contact(String),
+    /// What it can do.
+    Fitness(Unfit),
+}
+
 impl Known {
-    fn unfit(&self, target: &TargetSpec, needs: &BTreeSet<Adapter>) -> Option<String> {
+    fn unfit(&self, target: &TargetSpec, needs: &BTreeSet<Adapter>) -> Result<(), Lacks> {
         if let Some(why) = self.standing.unfit() {
-            return Some(why);
+            return Err(Lacks::Contact(why));
         }
         if let Some(Drained { by, reason, since }) = &self.drained {
-            return Some(format!("drained since {} by {by}: {reason}", instant(*since)));
+            return Err(Lacks::Contact(format!("drained since {} by {by}: {reason}", instant(*since))));
         }
-        match (&self.live, self.absence) {
-            (Some(live), _) => {
-                let ignores = live.offers.ignored(Instant::now());
-                ignores
-                    .map(|count| format!("it has not answered its last {count} offers: it gets none until it does"))
-                    .or_else(|| self.profile.unfit(target, needs))
+        match (&self.live, &self.speaks, self.absence) {
+            (Some(live), _, _) => {
+                if let Some(count) = live.offers.ignored(Instant::now()) {
+                    let why = format!("it has not answered its last {count} offers: it gets none until it does");
+                    return Err(Lacks::Contact(why));
+                }
+                self.profile.unfit(target, needs).map_or(Ok(()), |why| Err(Lacks::Fitness(why)))
             }
-            (None, Some(Absence { since, back_by })) => {
-                Some(format!("away by plan since {}, back by {}", instant(since), instant(back_by)))
+            (None, Some(versions), _) => Err(Lacks::Fitness(Unfit::Protocol(versions.clone()))),
+            (None, None, Some(Absence { since, back_by })) => {
+                Err(Lacks::Contact(format!("away by plan since {}, back by {}", instant(since), instant(back_by))))
             }
-            (None, None) if self.spoke => Some("no contact: its session is over".to_owned()),
-            (None, None) => Some("no contact since the coordinator started".to_owned()),
+            (None, None, None) if self.spoke => Err(Lacks::Contact("no contact: its session is over".to_owned())),
+            (None, None, None) => Err(Lacks::Contact("no contact since the coordinator started".to_owned())),
         }
     }
 }

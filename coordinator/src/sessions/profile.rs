@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_common::adapter::Adapter;
-use holdfast_common::id::{IncarnationId, TargetName};
+use holdfast_common::id::{IncarnationId, ResourceName, TargetName};
 use holdfast_common::spec::{ResourceAdapter, ResourceSpec, TargetSpec};
+use holdfast_common::text::{bounded, one_line};
 use holdfast_proto::convert::Hello;
+use holdfast_proto::{PROTOCOL_VERSION, v1};
 
 use super::pattern;
 
@@ -24,6 +26,46 @@ pub struct Profile {
     pub version: String,
 }
 
+/// Why an agent can't take a target's work. Shown as words for people.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    /// It and this coordinator have no version of the protocol in common.
+    #[error(
+        "it speaks protocol {} and this coordinator speaks {PROTOCOL_VERSION}: upgrade the older of the two", versions(.0)
+    )]
+    Protocol(Vec<u32>),
+    /// Its host's policy.
+    #[error("its host does not allow {0}")]
+    Target(TargetName),
+    /// An adapter that a resource is reached by.
+    #[error("its host does not offer the adapter {0} of resource {1}")]
+    Resource(&'static str, ResourceName),
+    /// An adapter that a step is done by.
+    #[error("its host does not offer the adapter {0}, which a step needs")]
+    Step(&'static str),
+}
+
+impl Unfit {
+    /// As metrics tell it apart.
+    pub const WORDS: &[&str] = &["protocol", "target", "adapter"];
+
+    /// Its place in [`Self::WORDS`].
+    pub(super) fn place(&self) -> usize {
+        match self {
+            Unfit::Protocol(_) => 0,
+            Unfit::Target(_) => 1,
+            Unfit::Resource(..) | Unfit::Step(_) => 2,
+        }
+    }
+}
+
+fn versions(versions: &[u32]) -> String {
+    match versions {
+        [] => "of no version".to_owned(),
+        some => some.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
+    }
+}
+
 impl From<&Hello> for Profile {
     fn from(hello: &Hello) -> Self {
         Self {
@@ -37,25 +79,36 @@ impl From<&Hello> for Profile {
 }
 
 impl Profile {
+    /// As far as a Hello of another version can be read: labels, so that whoever selects by them hears of it.
+    pub(crate) fn of_stranger(hello: &v1::Hello) -> Self {
+        const MOST: usize = 64;
+        const LONGEST: usize = 256;
+        let short = |text: &str| text.len() <= LONGEST;
+        let labels = hello.labels.iter().filter(|(name, value)| short(name) && short(value)).take(MOST);
+        Self {
+            incarnation: IncarnationId(hello.incarnation.parse().unwrap_or_default()),
+            labels: labels.map(|(name, value)| (one_line(name), one_line(value))).collect(),
+            adapters: BTreeSet::new(),
+            targets: Vec::new(),
+            version: bounded(&one_line(&hello.version), LONGEST),
+        }
+    }
+
     /// Whether it has every label that the target selects by.
     pub(crate) fn matches(&self, target: &TargetSpec) -> bool {
         matches(&self.labels, target)
     }
 
-    /// Why it can't take this target's work, in words; `None` where it can.
-    pub(super) fn unfit(&self, target: &TargetSpec, needs: &BTreeSet<Adapter>) -> Option<String> {
+    /// Why it can't take this target's work; `None` where it can.
+    pub(super) fn unfit(&self, target: &TargetSpec, needs: &BTreeSet<Adapter>) -> Option<Unfit> {
         if !self.allows(&target.name) {
-            return Some(format!("its host does not allow {}", target.name));
+            return Some(Unfit::Target(target.name.clone()));
         }
         if let Some(missing) = target.resources.iter().find(|resource| !self.offers(resource)) {
-            return Some(format!(
-                "its host does not offer the adapter {} of resource {}",
-                adapter(missing),
-                missing.name
-            ));
+            return Some(Unfit::Resource(adapter(missing), missing.name.clone()));
         }
         let missing = needs.iter().map(|adapter| adapter.name()).find(|name| !self.adapters.contains(*name))?;
-        Some(format!("its host does not offer the adapter {missing}, which a step needs"))
+        Some(Unfit::Step(missing))
     }
 
     /// Whether its host's policy lets it work on that target, as far as it told.

@@ -163,6 +163,9 @@ pub trait Transaction {
     /// Revokes every certificate that was signed for the agent.
     fn revoke_certificates(&mut self, agent: &AgentName, at: Wall) -> Result<(), Error>;
 
+    /// Forgets join tokens and certificates that ended before that instant. Acts tell of them for ever.
+    fn forget_ended(&mut self, before: Wall) -> Result<(), Error>;
+
     /// Keeps what was done and is about no target, at the end of its chain.
     fn keep_act(&mut self, act: &Act) -> Result<(), Error>;
 

@@ -163,6 +163,8 @@ pub struct AgentRow {
     pub name: AgentName,
     /// SHA-256 of its certificate, lower-case hex.
     pub fingerprint: String,
+    /// The first instant of that certificate.
+    pub certificate_since: Option<Wall>,
     /// The end of that certificate.
     pub certificate_until: Option<Wall>,
     /// The journal it spoke from last.

@@ -715,6 +715,7 @@ pub(crate) fn tokens_agents_orphans_and_refusals_read_back(factory: &impl Factor
     let row = AgentRow {
         name: agent.clone(),
         fingerprint: "ab".repeat(32),
+        certificate_since: Some(Wall(6)),
         certificate_until: Some(Wall(7)),
         incarnation,
         labels: BTreeMap::from([("role".to_owned(), "shop".to_owned())]),
@@ -793,7 +794,7 @@ pub(crate) fn tokens_agents_orphans_and_refusals_read_back(factory: &impl Factor
     assert_eq!(reader.agents().unwrap(), [row]);
     assert_eq!(reader.join_tokens().unwrap(), std::slice::from_ref(&joined));
     assert_eq!(reader.join_token(joined.hash).unwrap(), Some(joined));
-    assert_eq!(reader.certificates().unwrap(), [revoked]);
+    assert_eq!(reader.certificates().unwrap(), std::slice::from_ref(&revoked));
     assert_eq!(reader.agent_identity(&agent).unwrap(), Some(who.clone()));
     assert_eq!(reader.agent_identity(&AgentName::new("other").unwrap()).unwrap(), None);
     assert_eq!(reader.agent_identities().unwrap(), [(agent.clone(), who)]);
@@ -813,6 +814,17 @@ pub(crate) fn tokens_agents_orphans_and_refusals_read_back(factory: &impl Factor
     assert!(!tx.remove_drain(&agent).unwrap());
     tx.commit().unwrap();
     assert_eq!(reader.drains().unwrap(), []);
+    let elsewhere = CertificateRow { fingerprint: "ef".repeat(32), agent: None, expires_at: None, ..revoked.clone() };
+    let mut tx = store.begin().unwrap();
+    tx.put_certificate(&elsewhere).unwrap();
+    tx.forget_ended(Wall(2)).unwrap();
+    tx.commit().unwrap();
+    assert_eq!((reader.join_tokens().unwrap().len(), reader.certificates().unwrap().len()), (1, 2), "not ended before");
+    let mut tx = store.begin().unwrap();
+    tx.forget_ended(Wall(10)).unwrap();
+    tx.commit().unwrap();
+    assert_eq!(reader.join_tokens().unwrap(), []);
+    assert_eq!(reader.certificates().unwrap(), [elsewhere], "a revocation without an end stays");
     let mut tx = store.begin().unwrap();
     assert!(tx.remove_token(&operator()).unwrap());
     assert!(!tx.remove_token(&operator()).unwrap());

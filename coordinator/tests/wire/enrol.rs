@@ -80,6 +80,11 @@ async fn a_host_joins_once_by_a_token_and_is_selected_by_the_tokens_labels_whate
     assert_eq!((certificate.agent.as_str(), joined.labels.len()), ("web-01", 2));
     assert!(certificate.authorities.len() >= 2, "its own authority and the one that the coordinator presents");
 
+    // It is listed before it ever speaks.
+    let agents = admin.list_agents(v1::ListAgentsRequest::default()).await.expect("listed").into_inner().agents;
+    assert_eq!((agents.len(), agents[0].name.as_str(), agents[0].contact()), (1, "web-01", v1::Contact::Silent));
+    assert_eq!((agents[0].last_heard_at, agents[0].labels["role"].as_str()), (None, "shop"));
+    assert_eq!((&agents[0].fingerprint, agents[0].enrolment.is_some()), (&certificate.fingerprint, true));
     let (_agent, welcome) = session(channel(&world, &joined, &key).await).await;
     assert_eq!(welcome.agent, "web-01");
     let agents = admin.list_agents(v1::ListAgentsRequest::default()).await.expect("listed").into_inner().agents;

@@ -10,5 +10,6 @@ mod outputs;
 mod reflection;
 mod requests;
 mod scope;
+mod strangers;
 mod tokens;
 mod world;

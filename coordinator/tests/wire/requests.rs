@@ -65,7 +65,7 @@ pub(crate) async fn at_work(world: &World, admin: &mut Operators) -> (Agent, v1:
     (agent, offer)
 }
 
-fn permit(offer: &v1::Offer, step: &str) -> v1::PermitRequest {
+pub(crate) fn permit(offer: &v1::Offer, step: &str) -> v1::PermitRequest {
     v1::PermitRequest { claim: offer.claim.clone(), step: step.to_owned(), plan_digest: offer.plan_digest.clone() }
 }
 
@@ -404,7 +404,7 @@ async fn lists_come_in_pages_without_loss_and_reads_take_a_unique_prefix() {
     world.stop().await;
 }
 
-const RELEASE_TARGET: &str = r#"
+pub(crate) const RELEASE_TARGET: &str = r#"
 schema = "holdfast/v1"
 name   = "shop@prod"
 agents = { role = "shop" }
@@ -419,7 +419,7 @@ reach   = "host"
 with    = { root = "/srv/shop", retain = 2 }
 "#;
 
-const RELEASE_FILE: &str = r#"
+pub(crate) const RELEASE_FILE: &str = r#"
 schema = "holdfast/v1"
 target = "shop@prod"
 
@@ -429,7 +429,7 @@ with = { archive = "/x.tar.gz", sha256 = "00000000000000000000000000000000000000
 "#;
 
 /// Uncertain, with the release step in question.
-async fn uncertain_release(world: &World, admin: &mut Operators) -> (Agent, v1::Claim) {
+pub(crate) async fn uncertain_release(world: &World, admin: &mut Operators) -> (Agent, v1::Claim) {
     admin.apply_target(v1::ApplyTargetRequest { file: RELEASE_TARGET.to_owned() }).await.expect("declared");
     let mut agent = Agent::greeted(world, "web-07", 7).await;
     admin.submit(v1::SubmitRequest { file: RELEASE_FILE.to_owned(), ..submission(1) }).await.expect("taken");

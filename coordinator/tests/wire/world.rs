@@ -72,6 +72,7 @@ impl World {
             archives: holdfast_coordinator::config::Archives::default(),
             disk: holdfast_coordinator::config::Disk { reserve_bytes: 64 * 1024 },
             audit: holdfast_coordinator::config::Audit::default(),
+            agents: holdfast_coordinator::config::Agents::default(),
             mass_loss: holdfast_coordinator::config::MassLoss::default(),
             log: Log::default(),
             ops: Settings { address: Some(Address::Off), ..Settings::default() },

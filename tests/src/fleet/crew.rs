@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use holdfast_agent::config::{Config, Coordinator, Disk, Fetch, Identity, Log, Machine, Policy, Stop};
+use holdfast_agent::config::{
+    Config, Coordinator, Disk, Fetch, Identity, Keep, Limits, Log, Machine, Policy, Stop, Supervisor,
+};
 use holdfast_agent::run as agent;
 use holdfast_net::telemetry::Format;
 use holdfast_net::{ops, telemetry, tls};
@@ -47,6 +49,9 @@ fn config(address: &str, tls: &Path, state: &Path, index: usize) -> Config {
         fetch: Fetch::default(),
         machine: Machine::default(),
         disk: Disk::default(),
+        supervisor: Supervisor::default(),
+        limits: Limits::default(),
+        keep: Keep::default(),
         ops: ops::Settings::default(),
         stop: Stop::default(),
     }

@@ -1,10 +1,9 @@
 //! Hands that run nothing: a step has begun and ended as soon as it is launched, or ends when a file is there.
 
 use std::path::PathBuf;
-use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use holdfast_agent::driver::{Event, Finding, HandEvent, Hands, Told};
+use holdfast_agent::driver::{Event, Finding, HandEvent, Hands, Sender, Told};
 use holdfast_agent::session::Inquiry;
 use holdfast_agent_core::work::{Assignment, Boot};
 use holdfast_common::id::{AttemptId, StepName};
@@ -18,11 +17,11 @@ pub(super) const UNTIL: &str = "until";
 const LOOK: Duration = Duration::from_millis(100);
 
 pub(super) struct Deft {
-    events: Sender<Event>,
+    events: Sender,
 }
 
 impl Deft {
-    pub(super) fn new(events: Sender<Event>) -> Self {
+    pub(super) fn new(events: Sender) -> Self {
         Self { events }
     }
 

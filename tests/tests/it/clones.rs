@@ -79,6 +79,18 @@ async fn agent(operator: &Operator, name: &str) -> Agent {
     agents.into_iter().find(|agent| agent.name == name).expect("it was heard")
 }
 
+/// Returns once the agent was heard over that span, by the coordinator's clock.
+async fn heard_for(operator: &Operator, name: &str, span: Duration) {
+    let heard = async || agent(operator, name).await.last_heard_at.expect("it was heard").seconds;
+    let first = heard().await;
+    let span = i64::try_from(span.as_secs()).expect("short");
+    wait::until("the agent to be heard all the time", wait::SOON, async || {
+        let last = heard().await;
+        if last >= first + span { Ok(()) } else { Err(format!("heard for {} s", last - first)) }
+    })
+    .await;
+}
+
 fn count(log: &Path, text: &str) -> usize {
     String::from_utf8_lossy(&std::fs::read(log).expect("a log")).matches(text).count()
 }
@@ -100,15 +112,25 @@ async fn a_copied_state_folder_is_refused_and_told_without_flapping_and_its_word
     assert_eq!(copy.process.status(), None, "it goes on, and tries seldom");
     let locked = agent(&operator, &name).await;
     assert_eq!(locked.contact(), Contact::Connected, "the agent itself is not disturbed");
-    let why = locked.lock.expect("locked").why;
+    let holdfast_proto::v1::IdentityLock { why, since } = locked.lock.expect("locked");
     assert!(why.contains("token") || why.contains("behind"), "{why}");
     operator.until_evidence(&label, "the lock", |evidence| evidence.kind == "identity_locked").await;
     let list = operator.checklist(&label).await;
     assert_eq!(list.runner(), RunnerState::Unknown, "{list:#?}");
     assert!(format!("{list:?}").contains("proves nothing: the identity of"), "{list:#?}");
 
-    // Nobody takes turns: one refusal, and the session of the agent itself stands.
+    // Nobody takes turns, for as long as the copy runs: one refusal, and the session of the agent itself stands.
     let log = cluster.coordinator().log();
+    let sessions = format!("an agent is in contact agent={name} ");
+    let began = count(&log, &sessions);
+    assert!(began > 0, "the log names sessions");
+    heard_for(&operator, &name, Duration::from_secs(5)).await;
+    assert_eq!(copy.process.status(), None, "the copy runs all the time");
+    let again = agent(&operator, &name).await;
+    assert_eq!((count(&log, &sessions), again.contact()), (began, Contact::Connected));
+    assert_eq!(again.lock.and_then(|lock| lock.since), since, "locked once");
+    let locks = operator.evidence(&label).await.into_iter().filter(|evidence| evidence.kind == "identity_locked");
+    assert_eq!(locks.count(), 1);
     assert_eq!((count(&log, "a copy of an agent was refused"), count(&copy.log, "HF-4018") > 0), (1, true));
     let audit = cluster.cli().run(&["audit", "list", "--json"]).await;
     assert!(audit.stdout.contains("agent_locked"), "{}", audit.stdout);
@@ -135,6 +157,36 @@ async fn a_copied_state_folder_is_refused_and_told_without_flapping_and_its_word
     ledger.open_gate("go");
     ledger.until_ended(0).await;
     ledger.check_begun(1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_same_journal_on_another_machine_is_refused_while_the_agent_is_in_contact() {
+    let (mut cluster, operator, _ledger) = with_box().await;
+    let name = "web-01";
+    let machines = ["one", "two"].map(|machine| cluster.folder().write(&format!("{machine}.machine"), machine));
+    cluster.agent(name).kill();
+    operator.until_contact(name, Contact::Silent).await;
+    let config = cluster.agent(name).config().to_owned();
+    let text = std::fs::read_to_string(&config).expect("the agent's configuration");
+    std::fs::write(&config, format!("{text}\n[machine]\nid_file = {:?}\n", machines[0])).expect("written");
+    cluster.agent(name).start();
+    operator.until_contact(name, Contact::Connected).await;
+    let ready = cluster.agent(name).ops();
+    ready.until_status("/readyz", 200).await;
+    heard_for(&operator, name, Duration::from_secs(1)).await;
+
+    // It has nothing to do, so nothing of its folder changes: the copy has the latest token.
+    let state = Copy::take(&cluster, name);
+    let text = std::fs::read_to_string(&config).expect("the agent's configuration");
+    std::fs::write(&config, text.replace("one.machine", "two.machine")).expect("written");
+    let mut copy = Copy::start(&cluster, name, &state);
+    copy.until_refused().await;
+    assert_eq!(copy.process.status(), None);
+    let locked = agent(&operator, name).await;
+    let why = locked.lock.clone().expect("locked").why;
+    assert!(why.contains("another machine"), "{why}");
+    assert_eq!(locked.contact(), Contact::Connected, "the agent itself is not disturbed");
+    copy.process.kill();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

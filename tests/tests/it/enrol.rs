@@ -136,3 +136,43 @@ async fn a_certificate_is_renewed_in_time_and_no_session_is_dropped() {
     assert_eq!(log.matches("connected session=").count(), 1, "one session all the time:\n{log}");
     agent.kill();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_join_that_can_not_end_well_says_so_before_it_uses_the_token_up() {
+    let cluster = signing("1h").await;
+    let (secret, words) = token(&cluster.cli(), &[]).await;
+    let with =
+        |more: &[&str]| words.iter().cloned().chain(more.iter().map(|word| (*word).to_owned())).collect::<Vec<_>>();
+    // A file where a folder would have to be: not even root can write below it.
+    let file = cluster.folder().write("a-file", "");
+    let below = |name: &str| file.join(name).to_str().expect("plain text").to_owned();
+    for option in ["--config", "--identity"] {
+        let refused = join(&cluster, &secret, &with(&[option, &below("x")]), "web-07").await;
+        refused.expect(2);
+        assert!(refused.stderr.contains("could not") && refused.stderr.contains("a-file"), "{option}: {refused:?}");
+    }
+    let shown = join(&cluster, &secret, &with(&["--token-file", &secret]), "web-07").await;
+    shown.expect(2);
+    assert!(shown.stderr.contains("list of processes") && !shown.stderr.contains(&secret), "{shown:?}");
+    let unknown = join(&cluster, &secret, &with(&["--token", "x"]), "web-07").await;
+    unknown.expect(2);
+    assert!(unknown.stderr.contains("--token-file"), "{unknown:?}");
+    join(&cluster, &secret, &words, "web-07").await.expect(0);
+
+    // While its agent runs, another join changes nothing.
+    let mut agent = run(&cluster, "web-07");
+    cluster.operator().until_contact("web-07", Contact::Connected).await;
+    let identity = cluster.folder().join("web-07.identity/current/identity.json");
+    let before = std::fs::read_to_string(&identity).expect("it joined");
+    let (next, words) = token(&cluster.cli(), &[]).await;
+    let again = join(&cluster, &next, &words, "web-07").await;
+    again.expect(16);
+    assert!(again.stderr.contains("HF-4014") && again.stderr.contains("still good"), "{again:?}");
+    let renamed = words.iter().cloned().chain(["--name", "web-08"].map(str::to_owned)).collect::<Vec<_>>();
+    let other = join(&cluster, &next, &renamed, "web-07").await;
+    other.expect(2);
+    assert!(other.stderr.contains("enrolled as web-07"), "{other:?}");
+    assert_eq!(std::fs::read_to_string(&identity).expect("it joined"), before);
+    cluster.operator().until_contact("web-07", Contact::Connected).await;
+    agent.kill();
+}

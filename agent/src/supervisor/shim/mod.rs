@@ -1,6 +1,7 @@
 //! The small process between the agent and a step's body. It outlives the agent.
 
 mod body;
+mod group;
 mod output;
 
 use std::ffi::OsStr;
@@ -17,10 +18,12 @@ use rustix::io::Errno;
 use rustix::process::{getpid, set_child_subreaper, setsid};
 
 use super::as_user;
+use super::cgroup::Cgroup;
 use super::launch::{Answer, Launch, Refusal};
 use super::process::Process;
 use super::record::StartRecord;
 use crate::boottime::{BootId, BootTime, wall_now};
+use crate::config::Limits;
 use crate::crash::{self, CrashPoint};
 use crate::durable::{self, Published, Spare};
 use crate::places::StepFolder;
@@ -36,11 +39,12 @@ const SIGNALLED: &[u8] = b"SIGTERM";
 pub fn shim_main(folder: &OsStr) -> ExitCode {
     let folder = StepFolder::at(folder.into());
     match begin(&folder) {
-        Ok((launch, known, spares, _locks)) => {
+        Ok((launch, known, spares, home, _locks)) => {
             answer(&Answer::Started);
             crash::point(CrashPoint::AfterStartRecord);
-            let recorded = body::run(&folder, &launch, known, spares);
+            let recorded = body::run(&folder, &launch, known, spares, &home);
             crash::point(CrashPoint::AfterExitRecord);
+            home.leave();
             // Without a record the step reads as gone, exit unknown: the truth.
             if recorded.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
@@ -87,7 +91,27 @@ impl Known {
     }
 }
 
-fn begin(folder: &StepFolder) -> Result<(Launch, Known, Spares, Locks), Refusal> {
+/// What keeps the body's processes together and in bounds.
+struct Home {
+    cgroup: Option<Cgroup>,
+    /// What the cgroup does not bound.
+    limits: Limits,
+}
+
+impl Home {
+    fn make(launch: &Launch) -> io::Result<Self> {
+        let Some(path) = &launch.cgroup else { return Ok(Self { cgroup: None, limits: launch.limits }) };
+        let cgroup = Cgroup::make(path)?;
+        Ok(Self { limits: cgroup.bound(launch.limits), cgroup: Some(cgroup) })
+    }
+
+    /// What lives on in there stays, and with it the cgroup.
+    fn leave(&self) {
+        let _removed_later = self.cgroup.as_ref().map(Cgroup::remove);
+    }
+}
+
+fn begin(folder: &StepFolder) -> Result<(Launch, Known, Spares, Home, Locks), Refusal> {
     as_user::shut().map_err(machinery("could not shut this process to others"))?;
     let launch = read_launch(folder).map_err(machinery("could not read what to launch"))?;
     setsid().map_err(io::Error::from).map_err(machinery("could not make a session"))?;
@@ -102,9 +126,10 @@ fn begin(folder: &StepFolder) -> Result<(Launch, Known, Spares, Locks), Refusal>
     if launch.not_after.is_some_and(|latest| BootTime::now() > latest) {
         return Err(Refusal::TooLate);
     }
-    let record = start_record().map_err(machinery("could not read who we are"))?;
+    let home = Home::make(&launch).map_err(machinery("could not make the step's cgroup"))?;
+    let record = start_record(&launch, home.cgroup.as_ref()).map_err(machinery("could not read who we are"))?;
     match durable::publish(&folder.start(), &record.bytes()).map_err(machinery("could not make the start record"))? {
-        Published::First(start) => Ok((launch, known, spares, Locks { _target: target, _start: start })),
+        Published::First(start) => Ok((launch, known, spares, home, Locks { _target: target, _start: start })),
         Published::Stood => Err(Refusal::HasStartRecord),
     }
 }
@@ -114,9 +139,15 @@ fn read_launch(folder: &StepFolder) -> io::Result<Launch> {
     serde_json::from_slice(&bytes).map_err(io::Error::from)
 }
 
-fn start_record() -> io::Result<StartRecord> {
+fn start_record(launch: &Launch, cgroup: Option<&Cgroup>) -> io::Result<StartRecord> {
     let me = Process::read(getpid().as_raw_pid())?.ok_or(io::ErrorKind::NotFound)?;
-    Ok(StartRecord::Started { at: wall_now(), shim: me.identity, boot: BootId::read()? })
+    Ok(StartRecord::Started {
+        at: wall_now(),
+        shim: me.identity,
+        boot: BootId::read()?,
+        machine: launch.machine.clone(),
+        cgroup: cgroup.map(|cgroup| cgroup.path().to_owned()),
+    })
 }
 
 /// The target's lock, or a refusal: no body runs without it.

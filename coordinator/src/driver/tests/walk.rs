@@ -62,7 +62,7 @@ impl Walk {
                 let span = Duration::from_millis(self.random.random_range(1..9_000));
                 self.rig.pass(span);
             }
-            5 => self.rig.handle.session_started(speaker()),
+            5 => drop(self.rig.handle.session_started(speaker()).now_or_never()),
             6 => {
                 let there = self.random.random();
                 self.rig.agents.there.store(there, Ordering::Relaxed);

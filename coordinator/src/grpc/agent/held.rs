@@ -15,6 +15,7 @@ use holdfast_proto::v1;
 use holdfast_proto::v1::connect_response::Message;
 
 use super::session::Session;
+use super::strangers;
 use crate::driver::Asked;
 
 /// How long a session waits for one word to be filed: without room on the disk it waits with the driver, and goes on to be
@@ -23,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Files what the agent's journal says of its attempts, and tells the agent which of them are over.
 pub(super) async fn answer(session: &mut Session, held: &[Held]) {
+    let claims: Vec<Claim> = held.iter().map(|held| held.claim).collect();
+    strangers::note(session, "a journal's word", &claims).await;
     let mut superseded = Vec::new();
     for held in held {
         let current = match session.shared.driver.target_of(held.claim.deployment).await {

@@ -80,6 +80,7 @@ pub(super) async fn settle(session: &mut Session, certificate: &ShownCertificate
     let row = AgentRow {
         name: session.speaker.agent.clone(),
         fingerprint: certificate.fingerprint.clone(),
+        certificate_since: Some(certificate.valid_from),
         certificate_until: Some(certificate.valid_until),
         incarnation: hello.incarnation,
         labels: hello.labels.clone(),
@@ -89,7 +90,7 @@ pub(super) async fn settle(session: &mut Session, certificate: &ShownCertificate
         tracing::warn!(agent = %session.speaker.agent, %error, "could not keep what is known of an agent");
     }
     held::answer(session, &hello.held).await;
-    session.shared.driver.session_started(session.speaker.clone());
+    session.shared.driver.session_started(session.speaker.clone()).await;
 }
 
 /// Two hundred agents without work a second leave room for those with work, which are in a hurry and do not wait for this.

@@ -25,8 +25,9 @@ use holdfast_proto::v1::connect_response::Message;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-use super::identity;
+use super::pace::STRANGE;
 use super::session::{End, Session};
+use super::{identity, strangers};
 use crate::driver::{self, Asked, Told};
 use crate::grpc::view::enums::denial_words;
 use crate::sessions::{Absence, Outgoing};
@@ -104,6 +105,7 @@ async fn leave(session: &mut Session, detach: v1::Detach) -> Result<Next, End> {
     let agent = session.speaker.agent.clone();
     let reason = holdfast_common::text::bounded(&detach.reason, 200);
     tracing::info!(%agent, %away, claims = claims.len(), reason, "an agent goes and will be back");
+    strangers::note(session, "an absence", &claims).await;
     // What it said before comes first.
     session.send()?;
     let since = session.shared.now();
@@ -131,6 +133,7 @@ async fn heartbeat_answer(session: &mut Session, heartbeat: v1::Heartbeat) -> Re
     // Each is read before any is taken: a message with a bad element changes nothing.
     let claims = heartbeat.claims.into_iter().map(|wire| Ok((claim_of_wire(&wire)?, wire)));
     let claims: Vec<(Claim, v1::Claim)> = claims.collect::<Result<_, Invalid>>()?;
+    strangers::note(session, "a heartbeat", &claims.iter().map(|(claim, _)| *claim).collect::<Vec<_>>()).await;
     let beat = Arc::new(Beat {
         number: heartbeat.number,
         leases: Mutex::new(Vec::with_capacity(claims.len())),
@@ -170,6 +173,7 @@ impl Drop for Beat {
 /// Each claim by itself. One that is not this agent's gets the answer of one that does not exist.
 async fn renew(session: &mut Session, claim: Claim, wire: v1::Claim, beat: &Arc<Beat>) -> Result<(), End> {
     let Some(target) = session.shared.driver.target_of(claim.deployment).await else {
+        session.surcharge += STRANGE;
         beat.note(wire, None);
         return Ok(());
     };
@@ -222,6 +226,7 @@ async fn offer_answer(session: &mut Session, answer: v1::OfferAnswer) -> Result<
             Some(Declined { reason, detail: text::bounded(&one_line(&answer.detail), DECLINE_BYTES) })
         }
     };
+    strangers::note(session, "an answer to an offer", &[claim]).await;
     if session.shared.directory.offer_answered(&session.speaker.agent, session.id) {
         session.shared.driver.agents_changed();
     }
@@ -237,6 +242,7 @@ async fn permit_answer(session: &mut Session, request: v1::PermitRequest) -> Res
     let step: StepName = parsed("permit_request.step", &request.step)?;
     let plan = plan_digest(request.plan_digest)?;
     let Some(target) = session.shared.driver.target_of(claim.deployment).await else {
+        session.surcharge += STRANGE;
         say_permit(&Way::of(session), claim, &step, Some(PermitDenial::NotYours));
         return Ok(Next::GoOn);
     };
@@ -283,6 +289,7 @@ async fn report_answer(session: &mut Session, report: v1::Report) -> Result<Next
     bounded("report.detail", detail_of(&report), session)?;
     let sequence = report.sequence;
     let Some(target) = session.shared.driver.target_of(claim.deployment).await else {
+        session.surcharge += STRANGE;
         orphan(session, claim, report).await?;
         return Ok(Next::GoOn);
     };
@@ -371,7 +378,10 @@ async fn inquiry_answer(session: &mut Session, answer: v1::InquiryAnswer) -> Res
             queue(session, target, asked, |_, _| Ok(())).await?;
         }
         None => {
-            tracing::info!(agent = %session.speaker.agent, %inquiry, "an answer that this session was not asked for")
+            let (agent, why) = (&session.speaker.agent, "this session was not asked");
+            tracing::info!(%agent, %inquiry, why, "an answer to an inquiry was refused");
+            let what = format!("an answer to inquiry {inquiry}");
+            session.shared.driver.refused(format!("agent {agent}"), what, why.to_owned());
         }
     }
     Ok(Next::GoOn)

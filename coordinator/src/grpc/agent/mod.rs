@@ -10,8 +10,12 @@ mod hello;
 mod identity;
 mod message;
 mod own;
+mod pace;
 mod session;
+mod strangers;
 mod upload;
+
+use std::sync::Arc;
 
 use holdfast_proto::v1;
 use holdfast_proto::v1::agent_service_server::AgentService;
@@ -23,17 +27,21 @@ use super::shared::Shared;
 use crate::auth::{CertifiedAgent, ShownCertificate, caller};
 use crate::sessions::{Answers, Outgoing};
 
+pub use pace::{Bounds as PaceBounds, Measures};
+
 /// The service.
 #[derive(Clone)]
 pub struct Agents {
     shared: Shared,
+    paces: Arc<pace::Paces>,
 }
 
 impl Agents {
-    /// Over what every handler works with.
+    /// Over what every handler works with. What is seen of how agents speak goes into `measures`.
     #[must_use]
-    pub fn new(shared: Shared) -> Self {
-        Self { shared }
+    pub fn new(shared: Shared, measures: Measures) -> Self {
+        let paces = pace::Paces::new(shared.limits.pace, measures);
+        Self { shared, paces }
     }
 }
 
@@ -52,6 +60,7 @@ impl AgentService for Agents {
         let (outgoing, answers) = Outgoing::new();
         let connection = session::Connection {
             shared: self.shared.clone(),
+            meter: self.paces.of(&name, pace::Stream::Words),
             agent: name,
             certificate,
             incoming: request.into_inner(),
@@ -69,7 +78,8 @@ impl AgentService for Agents {
         let CertifiedAgent(name) = caller(&request)?;
         let certificate: ShownCertificate = caller(&request)?;
         let (answers, stream) = mpsc::channel(4);
-        let upload = upload::Upload::new(self.shared.clone(), name, certificate);
+        let meter = self.paces.of(&name, pace::Stream::Outputs);
+        let upload = upload::Upload::new(self.shared.clone(), name, certificate, meter);
         tokio::spawn(upload.run(request.into_inner(), answers));
         Ok(Response::new(ReceiverStream::new(stream)))
     }

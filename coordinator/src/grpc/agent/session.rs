@@ -7,19 +7,24 @@ use futures_util::FutureExt as _;
 use holdfast_common::code::Code;
 use holdfast_common::id::{AgentName, SessionId};
 use holdfast_coordinator_core::input::Speaker;
-use holdfast_proto::v1;
+use holdfast_proto::{PROTOCOL_VERSION, v1};
 use tokio::sync::Semaphore;
 use tonic::{Status, Streaming};
 
 use super::hello::{self, Greeted};
 use super::message;
+use super::pace::{self, Meter};
+use super::strangers::Strangers;
 use crate::auth::ShownCertificate;
 use crate::driver;
 use crate::grpc::shared::Shared;
-use crate::sessions::Outgoing;
+use crate::sessions::{Outgoing, Profile};
 
 /// Longest wait for the first message.
 const HELLO_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long an agent may leave its answers unread while it says more.
+const UNREAD: Duration = Duration::from_secs(10);
 
 /// Messages of one agent that are given to the driver as one piece, at most.
 const TOGETHER: usize = 64;
@@ -30,6 +35,7 @@ const UNANSWERED: usize = 256;
 /// A stream that has not said its Hello.
 pub(super) struct Connection {
     pub(super) shared: Shared,
+    pub(super) meter: Meter,
     pub(super) agent: AgentName,
     pub(super) certificate: ShownCertificate,
     pub(super) incoming: Streaming<v1::ConnectRequest>,
@@ -68,8 +74,12 @@ pub(super) struct Session {
     pub(super) signs: message::Signs,
     /// What the agent said and the driver was not given yet.
     pub(super) gathered: Vec<driver::Message>,
+    /// What the last message costs beside what it looked like.
+    pub(super) surcharge: u64,
     /// Bounds the messages that wait for the driver.
     pub(super) room: Arc<Semaphore>,
+    /// Whose attempts it speaks of.
+    pub(super) strangers: Strangers,
 }
 
 impl Connection {
@@ -94,12 +104,29 @@ impl Connection {
             Err(_) => Err(End::new(Code::InvalidMessage, format!("no Hello within {} s", HELLO_WITHIN.as_secs()))),
             Ok(Err(status)) => Err(unreadable(&status)),
             Ok(Ok(None)) => Ok(None),
-            Ok(Ok(Some(first))) => hello::read(first).map(Some),
+            Ok(Ok(Some(first))) => {
+                self.note_other_protocol(&first);
+                hello::read(first).map(Some)
+            }
+        }
+    }
+
+    /// An agent that this version can't speak with is shown, with why, to those who wait for it.
+    fn note_other_protocol(&self, first: &v1::ConnectRequest) {
+        const MOST: usize = 16;
+        let Some(v1::connect_request::Message::Hello(hello)) = &first.message else { return };
+        if hello.protocol_versions.contains(&PROTOCOL_VERSION) {
+            return;
+        }
+        let versions = hello.protocol_versions.iter().copied().take(MOST).collect();
+        let Shared { directory, driver, .. } = &self.shared;
+        if directory.speaks_otherwise(&self.agent, Profile::of_stranger(hello), versions, self.shared.now()) {
+            driver.agents_changed();
         }
     }
 
     async fn serve(self, mut hello: holdfast_proto::convert::Hello) {
-        let Connection { shared, agent, certificate, mut incoming, outgoing } = self;
+        let Connection { shared, mut meter, agent, certificate, mut incoming, outgoing } = self;
         let Greeted { session, speaker, token } =
             match hello::greet(&shared, &agent, &certificate, &outgoing, &mut hello).await {
                 Ok(greeted) => greeted,
@@ -118,13 +145,15 @@ impl Connection {
             outgoing,
             signs: message::Signs::default(),
             gathered: Vec::new(),
+            surcharge: 0,
             room: Arc::new(Semaphore::new(UNANSWERED)),
+            strangers: Strangers::default(),
         };
         let end = match session.revoked(&certificate) {
             Some(end) => Some(end),
             None => {
                 hello::settle(&mut session, &certificate, &hello).await;
-                session.listen(&mut incoming, &certificate).await
+                session.listen(&mut incoming, &certificate, &mut meter).await
             }
         };
         // What was said before the end counts.
@@ -160,6 +189,7 @@ impl Session {
         &mut self,
         incoming: &mut Streaming<v1::ConnectRequest>,
         certificate: &ShownCertificate,
+        meter: &mut Meter,
     ) -> Option<End> {
         let stop = self.shared.stop.clone();
         let outgoing = self.outgoing.clone();
@@ -185,17 +215,43 @@ impl Session {
             if let Some(end) = self.revoked(certificate) {
                 return Some(end);
             }
-            match message {
-                Ok(Some(message)) => match message::take(self, message).await {
-                    Ok(message::Next::GoOn) => {}
-                    Ok(message::Next::Detach) => return None,
-                    Err(end) => return Some(end),
-                },
+            let wait = match message {
+                Ok(Some(message)) => {
+                    let cost = pace::cost(&message);
+                    if matches!(message.message, Some(v1::connect_request::Message::Heartbeat(_))) {
+                        meter.beat(self.shared.limits.heartbeat_interval.into());
+                    }
+                    match message::take(self, message).await {
+                        Ok(message::Next::GoOn) => meter.take(cost + std::mem::take(&mut self.surcharge)),
+                        Ok(message::Next::Detach) => return None,
+                        Err(end) => return Some(end),
+                    }
+                }
                 Ok(None) => return None,
                 Err(status) => return lost_or_unreadable(&status),
+            };
+            if wait.is_some() || outgoing.is_crowded() {
+                if let Err(end) = self.send() {
+                    return Some(end);
+                }
+                tokio::select! {
+                    () = stop.cancelled() => return Some(stopping()),
+                    () = outgoing.over() => return None,
+                    () = &mut barred => return self.revoked(certificate),
+                    read = rest(wait.unwrap_or_default(), &outgoing) => if !read {
+                        tracing::warn!(agent = %self.speaker.agent, "an agent says more and reads nothing, its session is dropped");
+                        return None;
+                    },
+                }
             }
         }
     }
+}
+
+/// What is not read yet waits as well: whoever asks faster than it reads is read no faster. False where it reads nothing at all.
+async fn rest(wait: Duration, outgoing: &Outgoing) -> bool {
+    tokio::time::sleep(wait).await;
+    !outgoing.is_crowded() || tokio::time::timeout(UNREAD, outgoing.until_read()).await.is_ok()
 }
 
 fn stopping() -> End {

@@ -13,6 +13,7 @@ use tonic::{Status, Streaming};
 
 use super::message::Signs;
 use super::own;
+use super::pace::Meter;
 use crate::auth::{ShownCertificate, guard};
 use crate::driver::Asked;
 use crate::grpc::shared::Shared;
@@ -32,11 +33,12 @@ pub(super) struct Upload {
     certificate: ShownCertificate,
     own: BTreeSet<(Claim, StepName)>,
     signs: Signs,
+    meter: Meter,
 }
 
 impl Upload {
-    pub(super) fn new(shared: Shared, agent: AgentName, certificate: ShownCertificate) -> Self {
-        Self { shared, agent, certificate, own: BTreeSet::new(), signs: Signs::default() }
+    pub(super) fn new(shared: Shared, agent: AgentName, certificate: ShownCertificate, meter: Meter) -> Self {
+        Self { shared, agent, certificate, own: BTreeSet::new(), signs: Signs::default(), meter }
     }
 
     /// Until the agent has no more, or sends what can't be taken.
@@ -68,6 +70,13 @@ impl Upload {
             let over = answer.is_err();
             if answers.send(answer).await.is_err() || over {
                 return;
+            }
+            if let Some(wait) = self.meter.take(1) {
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    () = answers.closed() => return,
+                    () = tokio::time::sleep(wait) => {}
+                }
             }
         }
     }

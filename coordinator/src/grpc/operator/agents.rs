@@ -1,20 +1,22 @@
 //! Agents, with what they hold.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use holdfast_common::id::AgentName;
+use holdfast_common::id::{AgentName, IncarnationId};
 use holdfast_common::spec::TargetSpec;
 use holdfast_coordinator_core::state::DeploymentState;
 use holdfast_proto::v1;
 use tonic::Status;
+use uuid::Uuid;
 
 use super::{Call, find, page};
 use crate::auth::guard::not_allowed;
 use crate::auth::{Operator, Permission};
 use crate::grpc::shared::Shared;
+use crate::grpc::view::agent::Stored;
 use crate::grpc::{refused, status, view};
-use crate::sessions::AgentStatus;
-use crate::store::AgentRow;
+use crate::sessions::Profile;
+use crate::store::Reader;
 use crate::store::rows::DeploymentFilter;
 
 /// Deployments under way that are looked through.
@@ -24,35 +26,68 @@ pub(super) async fn list(call: Call<'_, v1::ListAgentsRequest>) -> Result<v1::Li
     let Call { shared, by, asked } = call;
     let after: Option<AgentName> = page::token(&asked.page_token)?;
     let mut holds = holds(shared, &by).await?;
-    let mut agents = shared.directory.list();
-    if let Some(targets) = targets(shared, &by).await? {
-        let serves = |agent: &AgentStatus| targets.iter().any(|target| agent.profile.matches(target));
-        agents.retain(|agent| serves(agent) || holds.contains_key(&agent.name));
+    let mut stored = stored(shared).await?;
+    let mut agents: Vec<v1::Agent> = Vec::new();
+    let targets = targets(shared, &by).await?;
+    for status in shared.directory.list() {
+        let (held, stored) = (holds.remove(&status.name), stored.remove(&status.name).unwrap_or_default());
+        if held.is_some() || is_shown(targets.as_deref(), &status.profile) {
+            agents.push(view::agent::agent(status, &stored, held.unwrap_or_default()));
+        }
     }
-    let (agents, next_page_token) =
-        page::cut(agents, after.as_ref().map(AgentName::as_str), page::size(asked.page_size), |status| {
-            status.name.as_str()
-        });
-    let mut rows = rows(shared).await?;
-    let agents = agents.into_iter().map(|status| {
-        let held = holds.remove(&status.name).unwrap_or_default();
-        let row = rows.remove(&status.name);
-        view::agent::agent(status, row.as_ref(), held)
-    });
-    Ok(v1::ListAgentsResponse { agents: agents.collect(), next_page_token })
+    for (name, stored) in stored {
+        let Some(profile) = joined(&stored) else { continue };
+        if is_shown(targets.as_deref(), &profile) {
+            agents.push(view::agent::never_heard(&name, &stored));
+        }
+    }
+    agents.sort_by(|one, other| one.name.cmp(&other.name));
+    let after = after.as_ref().map(AgentName::as_str);
+    let (agents, next_page_token) = page::cut(agents, after, page::size(asked.page_size), |agent| agent.name.as_str());
+    Ok(v1::ListAgentsResponse { agents, next_page_token })
 }
 
-/// One agent, if it was ever heard of, as in the list.
+/// One agent, if it was ever heard of or has joined, as in the list.
 pub(super) async fn find(shared: &Shared, by: &Operator, agent: &AgentName) -> Result<Option<v1::Agent>, Status> {
     let held = holds(shared, by).await?.remove(agent).unwrap_or_default();
     let status = shared.directory.list().into_iter().find(|status| status.name == *agent);
-    let row = rows(shared).await?.remove(agent);
-    Ok(status.map(|status| view::agent::agent(status, row.as_ref(), held)))
+    let stored = stored(shared).await?.remove(agent).unwrap_or_default();
+    Ok(match status {
+        Some(status) => Some(view::agent::agent(status, &stored, held)),
+        None => joined(&stored).map(|_| view::agent::never_heard(agent, &stored)),
+    })
 }
 
-async fn rows(shared: &Shared) -> Result<BTreeMap<AgentName, AgentRow>, Status> {
-    let rows = shared.reader.run(|reader| reader.agents()).await.map_err(|error| refused::by_store(&error))?;
-    Ok(rows.into_iter().map(|row| (row.name.clone(), row)).collect())
+fn is_shown(targets: Option<&[TargetSpec]>, profile: &Profile) -> bool {
+    targets.is_none_or(|targets| targets.iter().any(|target| profile.matches(target)))
+}
+
+/// What a host that has joined and never spoke would be selected by.
+fn joined(stored: &Stored) -> Option<Profile> {
+    let labels = stored.identity.as_ref()?.enrolled.as_ref()?.labels.clone();
+    let incarnation = IncarnationId(Uuid::nil());
+    Some(Profile { incarnation, labels, adapters: BTreeSet::new(), targets: Vec::new(), version: String::new() })
+}
+
+async fn stored(shared: &Shared) -> Result<BTreeMap<AgentName, Stored>, Status> {
+    let read = |reader: &Reader| Ok((reader.agents()?, reader.agent_identities()?, reader.certificates()?));
+    let read = shared.reader.run(read).await.map_err(|error| refused::by_store(&error))?;
+    let (rows, identities, certificates) = read;
+    let mut all: BTreeMap<AgentName, Stored> = BTreeMap::new();
+    for row in rows {
+        let name = row.name.clone();
+        all.entry(name).or_default().row = Some(row);
+    }
+    for (agent, identity) in identities {
+        all.entry(agent).or_default().identity = Some(identity);
+    }
+    for certificate in certificates.into_iter().filter(|one| one.revoked_at.is_none()) {
+        let Some(stored) = certificate.agent.clone().and_then(|agent| all.get_mut(&agent)) else { continue };
+        if stored.newest.as_ref().is_none_or(|newest| newest.expires_at < certificate.expires_at) {
+            stored.newest = Some(certificate);
+        }
+    }
+    Ok(all)
 }
 
 /// Whether the caller manages agents: an agent may serve any target, so that is asked of all of them.

@@ -102,6 +102,16 @@ pub(super) fn revoke_all_of(connection: &Connection, agent: &AgentName, at: Wall
         .map_err(failed("revoke an agent's certificates"))
 }
 
+/// A revocation of a certificate whose end nobody knows stays.
+pub(super) fn forget_ended(connection: &Connection, before: Wall) -> Result<(), Error> {
+    for table in ["join_tokens", "certificates"] {
+        connection
+            .execute(&format!("DELETE FROM {table} WHERE expires_at < ?1"), [before.0])
+            .map_err(failed("forget what ended long ago"))?;
+    }
+    Ok(())
+}
+
 type RawToken = (String, String, Option<String>, String, i64, i64, String, bool, Option<String>, Option<String>);
 
 fn raw_token(row: &Row<'_>) -> rusqlite::Result<RawToken> {

@@ -20,6 +20,7 @@ const ALL: &[Migration] = &[
     Migration { number: 5, name: "identities", sql: include_str!("0005_identities.sql") },
     Migration { number: 6, name: "joining", sql: include_str!("0006_joining.sql") },
     Migration { number: 7, name: "drains", sql: include_str!("0007_drains.sql") },
+    Migration { number: 8, name: "certificate_since", sql: include_str!("0008_certificate_since.sql") },
 ];
 
 /// "HLDF": how a Holdfast store is told from other SQLite files.

@@ -466,7 +466,8 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
 const TARGETS: &str = "SELECT t.spec, t.declared_by, t.declared_at, t.waiting, f.fence, r.deployment FROM targets t
                        LEFT JOIN fences f ON f.target = t.name LEFT JOIN reservations r ON r.target = t.name";
 const TOKENS: &str = "SELECT name, hash, grants, expires_at, created_at, created_by FROM tokens";
-const AGENTS: &str = "SELECT name, fingerprint, incarnation, labels, last_heard, certificate_until FROM agents";
+const AGENTS: &str =
+    "SELECT name, fingerprint, incarnation, labels, last_heard, certificate_until, certificate_since FROM agents";
 
 type RawTarget = (String, String, i64, i64, Option<i64>, Option<String>);
 
@@ -549,16 +550,18 @@ pub(super) fn identity_of(connection: &Connection, agent: &AgentName) -> Result<
     state.map(|state| convert::from_json("an agent's identity", &state)).transpose()
 }
 
-type RawAgent = (String, String, String, String, i64, Option<i64>);
+type RawAgent = (String, String, String, String, i64, Option<i64>, Option<i64>);
 
 fn raw_agent(row: &Row<'_>) -> rusqlite::Result<RawAgent> {
-    Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?))
+    Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?, row.get(6)?))
 }
 
-fn agent((name, fingerprint, incarnation, labels, last_heard, certificate_until): RawAgent) -> Result<AgentRow, Error> {
+fn agent(raw: RawAgent) -> Result<AgentRow, Error> {
+    let (name, fingerprint, incarnation, labels, last_heard, certificate_until, certificate_since) = raw;
     Ok(AgentRow {
         name: convert::parse("an agent", &name)?,
         fingerprint,
+        certificate_since: certificate_since.map(Wall),
         certificate_until: certificate_until.map(Wall),
         incarnation: convert::parse("an incarnation", &incarnation)?,
         labels: convert::from_json("labels", &labels)?,

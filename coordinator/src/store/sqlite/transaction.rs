@@ -195,21 +195,25 @@ impl Transaction for SqliteTransaction<'_> {
     }
 
     fn put_agent(&mut self, agent: &AgentRow) -> Result<(), Error> {
-        let AgentRow { name, fingerprint, certificate_until, incarnation, labels, last_heard } = agent;
+        let AgentRow { name, fingerprint, certificate_since, certificate_until, incarnation, labels, last_heard } =
+            agent;
         self.execute(
             "write an agent",
-            "INSERT INTO agents (name, fingerprint, incarnation, labels, last_heard, certificate_until)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+            "INSERT INTO agents (name, fingerprint, incarnation, labels, last_heard, certificate_until,
+                                  certificate_since)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
              ON CONFLICT (name) DO UPDATE SET fingerprint = excluded.fingerprint, incarnation = excluded.incarnation,
                  labels = excluded.labels, last_heard = excluded.last_heard,
-                 certificate_until = excluded.certificate_until",
+                 certificate_until = excluded.certificate_until,
+                 certificate_since = excluded.certificate_since",
             params![
                 name.as_str(),
                 fingerprint,
                 incarnation.to_string(),
                 convert::json(labels),
                 last_heard.0,
-                certificate_until.map(|at| at.0)
+                certificate_until.map(|at| at.0),
+                certificate_since.map(|at| at.0)
             ],
         )?;
         Ok(())
@@ -292,6 +296,10 @@ impl Transaction for SqliteTransaction<'_> {
 
     fn revoke_certificates(&mut self, agent: &AgentName, at: Wall) -> Result<(), Error> {
         self.whole(|connection| joining::revoke_all_of(connection, agent, at))
+    }
+
+    fn forget_ended(&mut self, before: Wall) -> Result<(), Error> {
+        self.whole(|connection| joining::forget_ended(connection, before))
     }
 
     fn keep_act(&mut self, act: &Act) -> Result<(), Error> {

@@ -27,10 +27,19 @@ enum Agents {
     Real,
 }
 
+/// A coordinator as in production, but that no agent is slowed down: what is measured is how fast it could be.
+fn plan(options: &Options) -> Plan {
+    const NO_BOUND: &str = "1000000000";
+    Plan::new(options.program())
+        .as_in_production()
+        .coordinator_environment("HOLDFAST_AGENTS_MESSAGES_PER_SECOND", NO_BOUND)
+        .coordinator_environment("HOLDFAST_AGENTS_BURST", NO_BOUND)
+}
+
 impl Scene {
     /// A coordinator alone.
     pub(crate) async fn new(options: &Options) -> Self {
-        let cluster = Plan::new(options.program()).agents(&[]).as_in_production().start().await;
+        let cluster = plan(options).agents(&[]).start().await;
         Self { cluster, agents: Agents::None }
     }
 
@@ -49,7 +58,7 @@ impl Scene {
 
     /// With two real agents.
     pub(crate) async fn with_shims(options: &Options) -> Self {
-        let cluster = Plan::new(options.program()).as_in_production().start().await;
+        let cluster = plan(options).start().await;
         Self { cluster, agents: Agents::Real }
     }
 
