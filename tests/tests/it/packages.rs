@@ -259,7 +259,7 @@ async fn joined(debian: &Debian, name: &str) -> Process {
         holdfast-agent check-config --config {AGENT}"
     );
     let said = debian.expect(&["sh", "-c", &script]);
-    assert!(said.contains("dials https://holdfast.example.com:7443: put address"), "{said}");
+    assert!(said.contains("holdfast.example.com:7443: put address"), "{said}");
     assert!(said.contains("the configuration is valid") && !said.contains("written"), "{said}");
     let identity = standing(debian, "/etc/holdfast/identity");
     assert_eq!(identity, "root:root 700");
