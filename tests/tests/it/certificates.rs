@@ -160,7 +160,7 @@ async fn an_agents_pair_from_elsewhere_is_replaced_under_running_work_and_a_brok
     let other = crate::support::other(&name);
     let live = cluster.agent(&name).pair().clone();
     let before = fingerprint(&cluster, &name).await;
-    std::fs::copy(&cluster.agent(other).pair().key.clone(), &live.key).expect("copied");
+    std::fs::copy(cluster.agent(other).pair().key.clone(), &live.key).expect("copied");
     let log = cluster.folder().join(&format!("{name}.log"));
     wait::until_true("the broken pair to be told", wait::SOON, || {
         read(&log).contains("new certificates can't be used")

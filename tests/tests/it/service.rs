@@ -109,7 +109,7 @@ async fn work_outlives_a_restart_a_kill_and_an_upgrade_and_its_true_exit_is_told
     cluster.agent(AGENT).kill();
     // A copy of its own, so that it can be replaced.
     let mut unit = cluster.agent(AGENT).unit(WATCHDOG);
-    unit.program = cluster.folder().join("holdfast-agent");
+    unit.program = cluster.folder().join("program-of-the-unit");
     std::fs::copy(PROGRAM, &unit.program).expect("a copy of the program");
     let manager = Manager::start(unit.clone());
     let first = manager.until_ready(1).await;
