@@ -27,6 +27,8 @@ use crate::supervisor::Supervisor;
 const LOOK: Duration = Duration::from_millis(100);
 /// How long to wait when the coordinator has no room.
 const NO_ROOM: Duration = Duration::from_secs(5);
+/// Between two tries while the agent itself is refused.
+const REFUSED: Duration = Duration::from_secs(60);
 
 type Key = (AttemptId, StepName, i32);
 
@@ -104,7 +106,7 @@ impl Sender {
                     upload = None;
                     self.streams.values_mut().for_each(|following| following.offset = None);
                     // Only to this wait: a step's end must not shorten it.
-                    tokio::time::sleep(backoff.next()).await;
+                    tokio::time::sleep(if is_refused(&status) { REFUSED } else { backoff.next() }).await;
                     continue;
                 }
             };
@@ -262,8 +264,23 @@ fn request(following: &Following, piece: Piece) -> UploadLogRequest {
 
 /// Another try would hear the same.
 fn is_final(status: &Status) -> bool {
-    matches!(
-        status.code(),
-        Code::NotFound | Code::InvalidArgument | Code::PermissionDenied | Code::FailedPrecondition | Code::OutOfRange
-    )
+    matches!(status.code(), Code::NotFound | Code::InvalidArgument | Code::FailedPrecondition | Code::OutOfRange)
+}
+
+/// It is the agent that is refused, not the output: once it may come back, so may that.
+fn is_refused(status: &Status) -> bool {
+    status.code() == Code::PermissionDenied
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_output_of_an_agent_whose_certificate_was_revoked_waits_until_it_may_come_back() {
+        let revoked = Status::permission_denied("the certificate was revoked");
+        assert!(is_refused(&revoked) && !is_final(&revoked));
+        let unknown = Status::not_found("no such attempt");
+        assert!(is_final(&unknown) && !is_refused(&unknown));
+    }
 }

@@ -95,7 +95,10 @@ pub fn one_agent(agent: &v1::Agent, canvas: Canvas<'_>) -> String {
         rows.push(("so", "it gets no new work, and its journal's word proves nothing".to_owned()));
         rows.push((
             "next",
-            format!("find the copy and stop it, then: holdfast agent unlock {} --reason TEXT", agent.name),
+            format!(
+                "find the copy and stop it, then: holdfast agent unlock {0} --reason TEXT --confirm {0}",
+                agent.name
+            ),
         ));
     }
     let lines = rows.iter().filter(|(_, value)| !value.is_empty());

@@ -47,13 +47,13 @@ pub(super) const BAD_REQUEST: Explanation = Explanation {
 pub(super) const REVOKED: Explanation = Explanation {
     what: "The agent's certificate was revoked, or the agent was removed by an operator.",
     still_true: "What runs on its host was not touched and goes on. Its leases lapse, and what it would report is refused and recorded.",
-    next: "If the host is to come back: stop the agent, make a join token with holdfast agent token create, and join again with holdfast-agent join.",
+    next: "If the host is to come back: stop the agent, holdfast agent remove NAME --reason TEXT --confirm NAME (unless it was removed), make a join token with holdfast agent token create, and join again with holdfast-agent join.",
 };
 
 pub(super) const COPIED: Explanation = Explanation {
     what: "This agent's certificate is known, and its journal is not where the coordinator last saw it: it is older, another one, or on another machine. Two copies of one agent are, or were, alive.",
     still_true: "This session was refused. The identity gets no new work, and its journal's word proves nothing in recovery. What runs under a live lease goes on.",
-    next: "Find the copy and stop it. Then holdfast agent unlock NAME --reason TEXT. If its journal was lost for good, add --admit-new-journal.",
+    next: "Find the copy and stop it. Then holdfast agent unlock NAME --reason TEXT --confirm NAME. If its journal was lost for good, add --admit-new-journal, and start the agent again: refused, it asks only every five minutes.",
 };
 
 pub(super) const PIN: Explanation = Explanation {

@@ -309,14 +309,13 @@ impl Directory {
     }
 
     /// Ends a session, unless another one of the agent has taken its place. Says whether it did.
-    pub fn detach(&self, name: &AgentName, session: SessionId, now: Wall) -> bool {
+    pub fn detach(&self, name: &AgentName, session: SessionId) -> bool {
         let mut agents = self.lock();
         let Some(known) = agents.get_mut(name) else { return false };
         match &known.live {
             Some(live) if live.session == session => {
                 live.outgoing.close();
                 known.live = None;
-                known.last_heard = now;
                 match known.absence {
                     Some(_) => self.losses().left(),
                     None => self.losses().fell_silent(name, self.since.elapsed()),

@@ -64,10 +64,13 @@ fn a_newer_session_replaces_the_older_which_is_told() {
         matches!(&codes[..], [v1::connect_response::Message::Welcome(_), v1::connect_response::Message::Bye(bye)] if bye.code == "HF-5005")
     );
     assert!(older.outgoing.is_over() && !newer.outgoing.is_over());
-    assert!(!directory.detach(&agent("web-07"), older.session, NOW), "the older one's end is no news");
+    assert!(!directory.detach(&agent("web-07"), older.session), "the older one's end is no news");
     assert!(directory.list()[0].connected);
-    assert!(directory.detach(&agent("web-07"), newer.session, NOW));
+    let heard = Wall(NOW.0 + 5);
+    directory.heard(&agent("web-07"), newer.session, heard);
+    assert!(directory.detach(&agent("web-07"), newer.session));
     assert!(!directory.list()[0].connected);
+    assert_eq!(directory.last_heard(&agent("web-07")), Some(heard), "the end of a session is no sign of life");
 }
 
 #[test]
@@ -89,7 +92,7 @@ fn candidates_are_those_that_the_selector_matches_each_with_its_why() {
     let _d = attach(&directory, "d-strict", Profile { targets: vec!["blog@*".to_owned()], ..both() });
     let _e = attach(&directory, "e-fit", Profile { targets: vec!["shop@*".to_owned()], ..both() });
     let gone = attach(&directory, "f-gone", both());
-    directory.detach(&agent("f-gone"), gone.session, NOW);
+    directory.detach(&agent("f-gone"), gone.session);
     let told: Vec<(String, bool, Option<String>)> = directory
         .candidates(&target(), &BTreeSet::from([Adapter::Command, Adapter::Release]))
         .into_iter()

@@ -58,6 +58,11 @@ async fn check_refused(cluster: &Cluster, operator: &Operator, label: &str, rule
     assert!(waits.waiting.contains("its host's policy forbids it"), "{}", waits.waiting);
     // Between two offers it waits, and says so.
     let cli = cluster.cli();
+    wait::until("nobody to hold what was declined", wait::SOON, async || {
+        let agents = operator.try_agents().await.map_err(|error| error.to_string())?;
+        if agents.iter().all(|agent| agent.holds.is_empty()) { Ok(()) } else { Err(format!("{agents:?}")) }
+    })
+    .await;
     wait::until("show to say it", wait::SOON, async || {
         let shown = cli.run(&["show", label]).await;
         if shown.stdout.contains(&sentence) { Ok(()) } else { Err(shown.stdout) }

@@ -161,7 +161,7 @@ impl Connection {
             tracing::info!(%agent, session = %session.id, code = %end.code, detail = %end.detail, "a session ends");
             session.outgoing.bye(end.code, &end.detail);
         }
-        let was_current = shared.directory.detach(&agent, session.id, shared.now());
+        let was_current = shared.directory.detach(&agent, session.id);
         drop(session);
         if was_current {
             tracing::info!(%agent, "an agent is out of contact");

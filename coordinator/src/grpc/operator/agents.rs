@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_common::id::{AgentName, IncarnationId};
 use holdfast_common::spec::TargetSpec;
-use holdfast_coordinator_core::state::DeploymentState;
+use holdfast_coordinator_core::state::{Attempt, AttemptState, DeploymentState};
 use holdfast_proto::v1;
 use tonic::Status;
 use uuid::Uuid;
@@ -128,10 +128,16 @@ async fn holds(shared: &Shared, by: &Operator) -> Result<BTreeMap<AgentName, Vec
     let read = shared.reader.run(move |reader| reader.deployments(&filter)).await;
     let mut holds: BTreeMap<AgentName, Vec<String>> = BTreeMap::new();
     for row in read.map_err(|error| refused::by_store(&error))? {
-        if let Some(attempt) = row.record.attempts.last().filter(|_| row.record.reserved_at.is_some()) {
+        let held = |attempt: &&Attempt| row.record.reserved_at.is_some() && !was_declined(attempt);
+        if let Some(attempt) = row.record.attempts.last().filter(held) {
             let label = view::deployment::label(&row.target, &row.record).to_string();
             holds.entry(attempt.agent.clone()).or_default().push(label);
         }
     }
     Ok(holds)
+}
+
+/// Whether the agent did not take it: then it has nothing of it.
+fn was_declined(attempt: &Attempt) -> bool {
+    matches!(attempt.state, AttemptState::Declined(_))
 }
