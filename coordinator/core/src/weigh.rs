@@ -271,20 +271,7 @@ pub fn contradiction(state: &TargetState) -> Option<Contradiction> {
 
 fn says_never_started(deployment: &Deployment, attempt: &Attempt, step: &StepName) -> bool {
     let in_time = attempt.step(step).is_some_and(|run| run.state == StepState::Ended(StepEnd::NotStarted));
-    in_time
-        || deployment.evidence.iter().any(|evidence| match &evidence.body {
-            body @ EvidenceBody::LateReport { report, .. } => {
-                is_own(deployment, attempt, body) && late_end(report, step) == Some(StepEnd::NotStarted)
-            }
-            EvidenceBody::Attested { .. }
-            | EvidenceBody::Inspection { .. }
-            | EvidenceBody::FencedOff { .. }
-            | EvidenceBody::InquiryFailed { .. }
-            | EvidenceBody::JournalWord { .. }
-            | EvidenceBody::IdentityLocked { .. }
-            | EvidenceBody::IdentityUnlocked { .. }
-            | EvidenceBody::Note { .. } => false,
-        })
+    in_time || told_ends(deployment, attempt, step).any(|end| end == StepEnd::NotStarted)
 }
 
 /// A late report of the attempt's own journal under its own fence, or under that of the attempt whose process it went on with.
@@ -371,9 +358,18 @@ pub(crate) fn was_read(deployment: &Deployment, step: &StepName) -> bool {
 
 /// Whether the attempt's own journal has told, too late, how that step ended.
 pub(crate) fn told_end(deployment: &Deployment, attempt: &Attempt, step: &StepName) -> bool {
-    deployment.evidence.iter().any(|evidence| match &evidence.body {
-        EvidenceBody::LateReport { report, .. } => {
-            is_own(deployment, attempt, &evidence.body) && late_end(report, step).is_some()
+    told_ends(deployment, attempt, step).next().is_some()
+}
+
+/// How the attempt's own journal has told, too late, that the step ended.
+fn told_ends<'a>(
+    deployment: &'a Deployment,
+    attempt: &'a Attempt,
+    step: &'a StepName,
+) -> impl Iterator<Item = StepEnd> + 'a {
+    deployment.evidence.iter().filter_map(move |evidence| match &evidence.body {
+        body @ EvidenceBody::LateReport { report, .. } => {
+            late_end(report, step).filter(|_| is_own(deployment, attempt, body))
         }
         EvidenceBody::Attested { .. }
         | EvidenceBody::Inspection { .. }
@@ -382,7 +378,7 @@ pub(crate) fn told_end(deployment: &Deployment, attempt: &Attempt, step: &StepNa
         | EvidenceBody::JournalWord { .. }
         | EvidenceBody::IdentityLocked { .. }
         | EvidenceBody::IdentityUnlocked { .. }
-        | EvidenceBody::Note { .. } => false,
+        | EvidenceBody::Note { .. } => None,
     })
 }
 

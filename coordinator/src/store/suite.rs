@@ -359,6 +359,16 @@ pub(crate) fn snapshot_and_replay_lead_to_the_live_state(factory: &impl Factory)
     assert_eq!(store.reader().verify().unwrap(), []);
 }
 
+/// Every one of these targets is in the store as it was led, and the store follows from its events.
+fn holds(store: &mut impl Store, worlds: &[&World]) {
+    let mut tx = store.begin().unwrap();
+    for world in worlds {
+        assert_eq!(tx.load(&world.name).unwrap().as_ref(), Some(world.state()));
+    }
+    drop(tx);
+    assert_eq!(store.reader().verify().unwrap(), []);
+}
+
 pub(crate) fn a_second_reservation_is_refused_and_hurts_nothing_else(factory: &impl Factory) {
     let mut store = factory.open();
     let (mut shop, mut blog) = (World::new("shop@prod"), World::new("blog@prod"));
@@ -371,11 +381,7 @@ pub(crate) fn a_second_reservation_is_refused_and_hurts_nothing_else(factory: &i
     blog.deploy(&mut tx);
     shop.permit(&mut tx);
     tx.commit().unwrap();
-    let mut tx = store.begin().unwrap();
-    assert_eq!(tx.load(&shop.name).unwrap().as_ref(), Some(shop.state()));
-    assert_eq!(tx.load(&blog.name).unwrap().as_ref(), Some(blog.state()));
-    drop(tx);
-    assert_eq!(store.reader().verify().unwrap(), []);
+    holds(&mut store, &[&shop, &blog]);
 }
 
 pub(crate) fn a_first_write_that_is_refused_leaves_nothing_and_the_next_ones_stand(factory: &impl Factory) {
@@ -402,11 +408,7 @@ pub(crate) fn a_first_write_that_is_refused_leaves_nothing_and_the_next_ones_sta
         "reservations",
     );
     tx.commit().unwrap();
-    let mut tx = store.begin().unwrap();
-    assert_eq!(tx.load(&shop.name).unwrap().as_ref(), Some(shop.state()));
-    assert_eq!(tx.load(&blog.name).unwrap().as_ref(), Some(blog.state()));
-    drop(tx);
-    assert_eq!(store.reader().verify().unwrap(), []);
+    holds(&mut store, &[&shop, &blog]);
 }
 
 pub(crate) fn a_second_open_permit_is_refused(factory: &impl Factory) {

@@ -14,7 +14,7 @@ use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
 
 use super::few::Few;
-use super::kept::{self, Fresh, Kept, Looked};
+use super::kept::{self, Kept, Looked};
 use super::looking::Looking;
 use super::pem::{self, Pair};
 use super::{ALPN, Error};
@@ -75,7 +75,7 @@ impl ClientTls {
 
     /// Looks again and again, until told to stop.
     pub async fn follow(self, stop: CancellationToken) {
-        kept::follow(self, stop).await;
+        kept::follow(self.kept, stop).await;
     }
 
     /// Trusts just this authority, which a person has pinned.
@@ -121,12 +121,6 @@ impl ClientTls {
         S: AsyncRead + AsyncWrite + Unpin,
     {
         TlsConnector::from(Arc::clone(&self.kept.current().config)).connect(name, stream).await
-    }
-}
-
-impl Fresh for ClientTls {
-    fn look(&self) -> Looked {
-        self.kept.look()
     }
 }
 

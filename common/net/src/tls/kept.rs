@@ -125,16 +125,11 @@ fn digest(files: &[PathBuf]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// What is looked at again and again.
-pub(super) trait Fresh: Clone + Send + Sync + 'static {
-    fn look(&self) -> Looked;
-}
-
 /// Looks until told to stop, and tells the log what came of it.
-pub(super) async fn follow(what: impl Fresh, stop: CancellationToken) {
+pub(super) async fn follow<T: Send + Sync + 'static>(kept: Arc<Kept<T>>, stop: CancellationToken) {
     while stop.run_until_cancelled(tokio::time::sleep(LOOK_EVERY)).await.is_some() {
-        let look = what.clone();
-        match tokio::task::spawn_blocking(move || look.look()).await {
+        let kept = Arc::clone(&kept);
+        match tokio::task::spawn_blocking(move || kept.look()).await {
             Ok(Looked::Same) | Err(_) => {}
             Ok(Looked::Renewed) => tracing::info!("new certificates count from the next connection on"),
             Ok(Looked::Broken(why)) => tracing::error!(why, "new certificates can't be used: the old ones still count"),

@@ -15,7 +15,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::few::Few;
-use super::kept::{self, Fresh, Kept, Looked};
+use super::kept::{self, Kept, Looked};
 use super::pem::{self, Pair};
 use super::{ALPN, Error};
 use crate::peer::{Peer, PeerStream};
@@ -92,7 +92,7 @@ impl ServerTls {
 
     /// Looks again and again, until told to stop.
     pub async fn follow(self, stop: CancellationToken) {
-        kept::follow(self, stop).await;
+        kept::follow(self.kept, stop).await;
     }
 
     /// The server's handshake over any byte stream, within [`Self::HANDSHAKE_LIMIT`].
@@ -108,12 +108,6 @@ impl ServerTls {
         let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
         let peer = Peer::new(certificate.map(|der| der.as_ref()), address);
         Ok(PeerStream::new(stream, peer))
-    }
-}
-
-impl Fresh for ServerTls {
-    fn look(&self) -> Looked {
-        self.kept.look()
     }
 }
 

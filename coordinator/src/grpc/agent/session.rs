@@ -63,6 +63,16 @@ impl From<holdfast_proto::convert::Invalid> for End {
     }
 }
 
+/// Why this side ends a session.
+enum FromHere {
+    /// The coordinator is stopping.
+    Stops,
+    /// It was ended elsewhere, which told the agent.
+    Over,
+    /// The agent's certificate opens nothing any more.
+    Barred,
+}
+
 /// A session under way, as the handlers of its messages see it.
 pub(super) struct Session {
     pub(super) shared: Shared,
@@ -184,6 +194,15 @@ impl Session {
         self.shared.revocations.bar(agent, certificate).then(|| End::new(Code::CertificateRevoked, detail()))
     }
 
+    /// What the agent is told of an end from here.
+    fn end(&self, why: FromHere, certificate: &ShownCertificate) -> Option<End> {
+        match why {
+            FromHere::Stops => Some(stopping()),
+            FromHere::Over => None,
+            FromHere::Barred => self.revoked(certificate),
+        }
+    }
+
     /// Until either side ends it. What is answered is why, where the agent is to be told.
     async fn listen(
         &mut self,
@@ -191,10 +210,16 @@ impl Session {
         certificate: &ShownCertificate,
         meter: &mut Meter,
     ) -> Option<End> {
-        let stop = self.shared.stop.clone();
-        let outgoing = self.outgoing.clone();
+        let (stop, outgoing) = (self.shared.stop.clone(), self.outgoing.clone());
         let (revocations, agent) = (self.shared.revocations.clone(), self.speaker.agent.clone());
-        let mut barred = std::pin::pin!(revocations.barred(&agent, certificate));
+        let from_here = async {
+            tokio::select! {
+                () = stop.cancelled() => FromHere::Stops,
+                () = outgoing.over() => FromHere::Over,
+                () = revocations.barred(&agent, certificate) => FromHere::Barred,
+            }
+        };
+        let mut from_here = std::pin::pin!(from_here);
         loop {
             // What came together is decided together.
             let more = if self.gathered.len() < TOGETHER { incoming.message().now_or_never() } else { None };
@@ -205,9 +230,7 @@ impl Session {
                         return Some(end);
                     }
                     tokio::select! {
-                        () = stop.cancelled() => return Some(stopping()),
-                        () = outgoing.over() => return None,
-                        () = &mut barred => return self.revoked(certificate),
+                        why = &mut from_here => return self.end(why, certificate),
                         message = incoming.message() => message,
                     }
                 }
@@ -235,9 +258,7 @@ impl Session {
                     return Some(end);
                 }
                 tokio::select! {
-                    () = stop.cancelled() => return Some(stopping()),
-                    () = outgoing.over() => return None,
-                    () = &mut barred => return self.revoked(certificate),
+                    why = &mut from_here => return self.end(why, certificate),
                     read = rest(wait.unwrap_or_default(), &outgoing) => if !read {
                         tracing::warn!(agent = %self.speaker.agent, "an agent says more and reads nothing, its session is dropped");
                         return None;
