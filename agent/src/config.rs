@@ -39,6 +39,9 @@ pub struct Config {
     /// The resources that this host allows, each in a table `[[resource]]`. None: all, within the policy.
     #[serde(default)]
     pub resource: Vec<Resource>,
+    /// Programs of external adapters, by the name that targets use.
+    #[serde(default)]
+    pub external: BTreeMap<String, PathBuf>,
     /// How archives are fetched.
     #[serde(default)]
     pub fetch: Fetch,

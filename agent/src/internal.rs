@@ -12,8 +12,9 @@ use holdfast_common::id::OperationId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::adapters::release::calls::{self, Who};
-use crate::adapters::release::{self, Applied, ApplySpec, RaiseSpec};
+use crate::adapters::halt::{self, Who};
+use crate::adapters::release::{Applied, ApplySpec, RaiseSpec};
+use crate::adapters::{release, system};
 use crate::checks;
 use crate::policy::User;
 use crate::supervisor;
@@ -56,6 +57,8 @@ pub mod name {
     pub const CHECK: &str = "check";
     /// Goes into a cgroup and out again: the argument is its path.
     pub const TRY_CGROUP: &str = "try-cgroup";
+    /// One call on a system: the order in JSON comes on standard input.
+    pub const SYSTEM: &str = "system";
     /// Becomes a user, then a program: the argument is an `AsUser` in JSON.
     pub const AS_USER: &str = "as-user";
 }
@@ -107,6 +110,7 @@ fn run(name: &str, argument: &str) -> ExitCode {
         name::RELEASE_INSPECT => {
             with(argument, |spec: InspectSpec| answer(&release::inspect(&spec.root, &spec.operation)))
         }
+        name::SYSTEM => system::main(),
         name::CHECK => with(argument, checks::run),
         name::AS_USER => with(argument, become_it),
         _ => refuse("no such subcommand"),
@@ -114,7 +118,7 @@ fn run(name: &str, argument: &str) -> ExitCode {
 }
 
 fn apply(spec: ApplySpec) -> ExitCode {
-    calls::set_who(Who::Apply);
+    halt::set_who(Who::Apply);
     match release::apply(&spec) {
         Ok(Applied::Flipped) => say("applied", ExitCode::SUCCESS),
         Ok(Applied::Already) => say("applied before, nothing changed", ExitCode::SUCCESS),
@@ -123,7 +127,7 @@ fn apply(spec: ApplySpec) -> ExitCode {
 }
 
 fn raise(spec: RaiseSpec) -> ExitCode {
-    calls::set_who(Who::Raise);
+    halt::set_who(Who::Raise);
     match release::raise(&spec.root, spec.fence) {
         Ok(raised) => answer(&raised),
         Err(error) => say(&with_causes(&error), ExitCode::from(error.exit())),

@@ -56,4 +56,5 @@ pub mod standing;
 pub mod status;
 pub mod supervisor;
 
+mod child;
 mod durable;

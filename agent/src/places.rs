@@ -23,7 +23,7 @@ use std::io;
 use std::os::unix::fs::{PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-use holdfast_common::id::{AttemptId, StepName, TargetName};
+use holdfast_common::id::{AttemptId, ResourceName, StepName, TargetName};
 
 use crate::durable;
 use crate::policy::User;
@@ -57,7 +57,8 @@ impl Places {
         for folder in [self.state.clone(), self.state.join("locks"), self.attempts(), self.uploads(), self.archives()] {
             durable::ensure_dir(&folder)?;
         }
-        for folder in [self.state.join("locks"), self.uploads(), self.archives()] {
+        durable::ensure_dir(&self.state.join("caches"))?;
+        for folder in [self.state.join("locks"), self.state.join("caches"), self.uploads(), self.archives()] {
             set_mode(&folder, SHUT)?;
         }
         self.shut_files()?;
@@ -154,6 +155,12 @@ impl Places {
     #[must_use]
     pub fn target_lock(&self, target: &TargetName) -> PathBuf {
         self.state.join("locks").join(target.as_str())
+    }
+
+    /// A folder for what calls on a resource may keep and may lose.
+    #[must_use]
+    pub fn cache(&self, target: &TargetName, resource: &ResourceName) -> PathBuf {
+        self.state.join("caches").join(format!("{target},{resource}"))
     }
 
     /// Where an attempt's commands run.

@@ -12,9 +12,28 @@ pub enum Adapter {
     Release,
     /// A look at what runs, over HTTP or TCP. Changes nothing.
     Check,
+    /// Migrations of a PostgreSQL schema.
+    Postgres,
+    /// Commits in a Git repository.
+    Git,
+    /// A deployment API.
+    Http,
+    /// A program of the host.
+    External,
 }
 
 impl Adapter {
+    /// Every adapter.
+    pub const ALL: [Adapter; 7] = [
+        Adapter::Command,
+        Adapter::Release,
+        Adapter::Check,
+        Adapter::Postgres,
+        Adapter::Git,
+        Adapter::Http,
+        Adapter::External,
+    ];
+
     /// Its name, as files and policies write it.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -22,6 +41,10 @@ impl Adapter {
             Adapter::Command => "command",
             Adapter::Release => "release",
             Adapter::Check => "check",
+            Adapter::Postgres => "postgres",
+            Adapter::Git => "git",
+            Adapter::Http => "http",
+            Adapter::External => "external",
         }
     }
 }
@@ -68,4 +91,9 @@ pub struct Capability {
     pub enforce: Enforce,
     /// Whether an effect can outlive the process that asked for it.
     pub outlives: bool,
+}
+
+impl Capability {
+    /// Nothing can be read, nothing is refused, and an effect may go on alone.
+    pub const NOTHING: Capability = Capability { inspect: Inspect::None, enforce: Enforce::None, outlives: true };
 }

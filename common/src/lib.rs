@@ -11,6 +11,7 @@
 //! | [`claim`] | what every message about work carries |
 //! | [`time`] | wall time for people, serving time for leases, durations |
 //! | [`spec`] | what was asked for: a deployment and a target, resolved |
+//! | [`system`] | resources that keep a ledger of their own, and what is asked of them |
 //! | [`file`] | the two TOML files that people write, read into a [`spec`] |
 //! | [`archive`] | where an archive comes from |
 //! | [`adapter`] | what each adapter can prove |
@@ -38,5 +39,6 @@ pub mod recovery;
 pub mod report;
 pub mod rollback;
 pub mod spec;
+pub mod system;
 pub mod text;
 pub mod time;

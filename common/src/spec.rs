@@ -12,6 +12,7 @@ use crate::adapter::{Adapter, Capability, Enforce, Inspect, Reverse};
 use crate::id::{ResourceName, Revision, StepName, TargetName};
 use crate::recovery::Policy;
 use crate::rollback::{DataEffect, RollbackSpec, Way};
+use crate::system::{Change, System};
 use crate::time::Millis;
 
 /// A target as declared.
@@ -99,6 +100,8 @@ pub enum ResourceAdapter {
         /// How many old releases stay for a rollback.
         retain: u32,
     },
+    /// A system that keeps a ledger of its own.
+    System(System),
 }
 
 impl ResourceAdapter {
@@ -106,8 +109,29 @@ impl ResourceAdapter {
     #[must_use]
     pub fn reverse(&self) -> Reverse {
         match self {
-            ResourceAdapter::Command { .. } | ResourceAdapter::Release { retain: 0, .. } => Reverse::None,
+            ResourceAdapter::Command { .. }
+            | ResourceAdapter::System(_)
+            | ResourceAdapter::Release { retain: 0, .. } => Reverse::None,
             ResourceAdapter::Release { .. } => Reverse::RetainedRevision,
+        }
+    }
+
+    /// Who changes it.
+    #[must_use]
+    pub fn adapter(&self) -> Adapter {
+        match self {
+            ResourceAdapter::Command { .. } => Adapter::Command,
+            ResourceAdapter::Release { .. } => Adapter::Release,
+            ResourceAdapter::System(system) => system.adapter(),
+        }
+    }
+
+    /// The system, where it is one.
+    #[must_use]
+    pub fn system(&self) -> Option<&System> {
+        match self {
+            ResourceAdapter::System(system) => Some(system),
+            ResourceAdapter::Command { .. } | ResourceAdapter::Release { .. } => None,
         }
     }
 }
@@ -278,6 +302,8 @@ pub enum StepBody {
     Restore,
     /// Looks whether what runs is healthy, until that has held for long enough or the time is up.
     Check(CheckSpec),
+    /// Asks a change of a system.
+    System(Change),
 }
 
 /// A health check: a final step without effect. It holds when no look failed within a whole window.
@@ -330,6 +356,7 @@ impl StepBody {
             StepBody::Release { .. } | StepBody::Restore => Adapter::Release,
             StepBody::Check(CheckSpec { probe: Probe::Command { .. }, .. }) => Adapter::Command,
             StepBody::Check(CheckSpec { probe: Probe::Http { .. } | Probe::Tcp { .. }, .. }) => Adapter::Check,
+            StepBody::System(change) => change.adapter(),
         }
     }
 
@@ -338,7 +365,26 @@ impl StepBody {
     pub fn check(&self) -> Option<&CheckSpec> {
         match self {
             StepBody::Check(check) => Some(check),
-            StepBody::Command { .. } | StepBody::Release { .. } | StepBody::Restore => None,
+            StepBody::Command { .. } | StepBody::Release { .. } | StepBody::Restore | StepBody::System(_) => None,
+        }
+    }
+
+    /// Source and digest of the archive that it needs, where it needs one.
+    #[must_use]
+    pub fn archive(&self) -> Option<(&str, &str)> {
+        match self {
+            StepBody::Release { archive, sha256 } => Some((archive, sha256)),
+            StepBody::System(change) => change.archive().map(|one| (one.archive.as_str(), one.sha256.as_str())),
+            StepBody::Command { .. } | StepBody::Restore | StepBody::Check(_) => None,
+        }
+    }
+
+    /// Whether it puts something in place that is looked at before its permit.
+    #[must_use]
+    pub fn is_examined(&self) -> bool {
+        match self {
+            StepBody::Release { .. } | StepBody::Restore | StepBody::System(_) => true,
+            StepBody::Command { .. } | StepBody::Check(_) => false,
         }
     }
 }
@@ -364,8 +410,12 @@ impl StepSpec {
                 enforce: Enforce::None,
                 outlives: *outlives,
             },
-            (StepBody::Command { .. }, ResourceAdapter::Release { .. }) => {
-                Capability { inspect: Inspect::None, enforce: Enforce::None, outlives: true }
+            (StepBody::System(change), ResourceAdapter::System(system)) => {
+                system.capability(change).unwrap_or(Capability::NOTHING)
+            }
+            (StepBody::Command { .. }, ResourceAdapter::Release { .. } | ResourceAdapter::System(_))
+            | (StepBody::System(_), ResourceAdapter::Command { .. } | ResourceAdapter::Release { .. }) => {
+                Capability::NOTHING
             }
             // Nothing is changed, so nothing can be left.
             (StepBody::Check(_), _) => Capability { inspect: Inspect::None, enforce: Enforce::None, outlives: false },

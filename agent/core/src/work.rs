@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use holdfast_common::claim::Claim;
 use holdfast_common::id::{AttemptId, SessionId, StepName, TargetName};
 use holdfast_common::report::Carry;
-use holdfast_common::spec::{PlanDigest, ResourceSpec, StepBody, StepEffect, StepSpec};
+use holdfast_common::spec::{PlanDigest, ResourceSpec, StepEffect, StepSpec};
 use holdfast_common::time::Millis;
 use serde::{Deserialize, Serialize};
 
@@ -222,8 +222,7 @@ impl Work {
 
     /// Whether the step at hand puts something in place that nobody has looked at.
     pub(crate) fn is_unexamined(&self) -> bool {
-        let brings = |body: &StepBody| matches!(body, StepBody::Release { .. } | StepBody::Restore);
-        self.step().is_some_and(|step| brings(&step.body)) && self.examined != Examination::Passed
+        self.step().is_some_and(|step| step.body.is_examined()) && self.examined != Examination::Passed
     }
 
     /// Whether the step at hand changes something outside.

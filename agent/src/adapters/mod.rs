@@ -1,4 +1,7 @@
 //! What changes resources and reads them.
 
 pub mod command;
+pub mod exit;
+pub mod halt;
 pub mod release;
+pub mod system;

@@ -9,8 +9,8 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Policy {
-    /// Adapters that may run here: `command`, `release`, and `check` for health checks over HTTP and TCP. A check by a
-    /// command is a command. Empty allows none.
+    /// Adapters that may run here, by name. `check` is for health checks over HTTP and TCP; a check by a command is a command.
+    /// Empty allows none.
     pub adapters: BTreeSet<String>,
     /// Targets that may run here, by name; `*` at the end stands for any rest. Empty allows all.
     pub targets: Vec<String>,
@@ -24,9 +24,7 @@ pub struct Policy {
 impl Default for Policy {
     fn default() -> Self {
         Self {
-            adapters: [Adapter::Command, Adapter::Release, Adapter::Check]
-                .map(|adapter| adapter.name().to_owned())
-                .into(),
+            adapters: Adapter::ALL.map(|adapter| adapter.name().to_owned()).into(),
             targets: Vec::new(),
             commands: Vec::new(),
             run_as: None,

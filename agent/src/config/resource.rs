@@ -15,7 +15,7 @@ pub struct Resource {
     pub target: String,
     /// The resource's name in its target; `*` at the end stands for any rest.
     pub name: String,
-    /// The only adapter that may change it: `command` or `release`.
+    /// The only adapter that may change it, by name.
     pub adapter: String,
     /// Of a release: its folder is this one or below. Missing allows any.
     #[serde(default)]

@@ -9,13 +9,12 @@ use holdfast_common::fence::Fence;
 use holdfast_common::id::{AttemptId, EvidenceId, StepName, TargetName};
 use holdfast_common::outcome::Exit;
 use holdfast_common::report::{DeclineReason, Declined, Report, ReportBody, ReportSequence, Reread};
-use holdfast_common::spec::StepBody;
 use holdfast_common::text::bounded;
 use holdfast_proto::convert::{WireEnum as _, claim_to_wire, reading_to_wire, report_to_wire};
 use holdfast_proto::v1::{self, ConnectRequest, connect_request};
 
 use super::{Clock, Driver, Finding, Hands, LOOKS, UNANSWERED, is_settled};
-use crate::adapters::release;
+use crate::adapters::exit;
 use crate::bugs::{self, Bug};
 use crate::crash::{self, CrashPoint};
 use crate::journal::{Entry, NoRoom};
@@ -210,9 +209,8 @@ impl<H: Hands, C: Clock> Driver<H, C> {
                 tracing::info!(target, %deployment, %attempt, %fence, %step, ?end, ?exit, "step ended");
                 self.metrics.step_ended(*end);
                 let found = work.and_then(|work| work.assignment.steps.iter().find(|found| &found.name == step));
-                let release =
-                    found.is_some_and(|step| matches!(step.body, StepBody::Release { .. } | StepBody::Restore));
-                if release && *exit == Some(Exit::Exited(release::REFUSED_FENCE.into())) {
+                let ours = found.is_some_and(|step| step.body.is_examined());
+                if ours && *exit == Some(Exit::Exited(exit::REFUSED_FENCE.into())) {
                     self.metrics.refused_by_resource();
                 }
             }

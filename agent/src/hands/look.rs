@@ -8,13 +8,14 @@ use holdfast_common::adapter::Inspect;
 use holdfast_common::claim::Claim;
 use holdfast_common::fence::Fence;
 use holdfast_common::id::Revision;
-use holdfast_common::outcome::{Exit, FailureClass, OperationState, Reading};
+use holdfast_common::outcome::{Exit, OperationState, Reading};
 use holdfast_common::report::Reread;
 use holdfast_common::spec::{ResourceAdapter, StepBody};
 
+use super::system::About;
 use super::{Bench, Job};
 use crate::adapters::command::{self, Inspection};
-use crate::adapters::release;
+use crate::adapters::{exit, release};
 use crate::driver::Finding;
 use crate::internal::with_causes;
 use crate::policy::{Grant, of_user};
@@ -36,12 +37,12 @@ pub(super) fn after(job: &Job, ending: Ending, bench: &Bench) -> (Look, Option<R
     };
     match (job.capability().inspect, &resource.adapter) {
         (Inspect::Operation, ResourceAdapter::Release { root, .. }) => {
-            let reading = release::inspect(&PathBuf::from(root), &job.operation());
-            match reading.state {
-                OperationState::Unknown if is_refusal(job, ending) => (Look::Read(OperationState::NotApplied), None),
-                OperationState::Unknown => (Look::NotRead { why: reading.detail }, reading.revision),
-                _ => (Look::Read(reading.state_of(job.step.revision.as_ref())), reading.revision),
-            }
+            by_operation(job, ending, Ok(release::inspect(&PathBuf::from(root), &job.operation())))
+        }
+        (Inspect::Operation | Inspect::Revision, ResourceAdapter::System(_)) => {
+            let operation = job.operation();
+            let about = job.about(resource, &operation).expect("its adapter is a system");
+            by_operation(job, ending, about.inspect(bench, &grant))
         }
         (Inspect::Revision, ResourceAdapter::Command { inspect: Some(argv), .. }) => {
             match read_command(bench, argv, job.environment(), bench.places.work(job.attempt()), &grant) {
@@ -53,9 +54,20 @@ pub(super) fn after(job: &Job, ending: Ending, bench: &Bench) -> (Look, Option<R
     }
 }
 
+fn by_operation(job: &Job, ending: Ending, read: Result<Reading, String>) -> (Look, Option<Revision>) {
+    match read {
+        Ok(Reading { state: OperationState::Unknown, .. }) | Err(_) if is_refusal(job, ending) => {
+            (Look::Read(OperationState::NotApplied), None)
+        }
+        Ok(Reading { state: OperationState::Unknown, detail: why, revision, .. }) => (Look::NotRead { why }, revision),
+        Ok(reading) => (Look::Read(reading.state_of(job.step.revision.as_ref())), reading.revision),
+        Err(why) => (Look::NotRead { why }, None),
+    }
+}
+
 fn is_refusal(job: &Job, ending: Ending) -> bool {
-    let refused = ending.class == FailureClass::Permanent && matches!(ending.exit, Exit::Exited(_));
-    refused && matches!(job.step.body, StepBody::Release { .. } | StepBody::Restore)
+    let refused = matches!(ending.exit, Exit::Exited(status) if exit::is_refusal(status));
+    refused && matches!(job.step.body, StepBody::Release { .. } | StepBody::Restore | StepBody::System(_))
 }
 
 fn by_revision(job: &Job, observed: &Revision) -> Look {
@@ -118,6 +130,11 @@ pub(super) fn again(job: &Job, bench: &Bench) -> Reread {
                 Ok(_) => Reread::Read { reading },
             }
         }
+        (Inspect::Operation | Inspect::Revision, ResourceAdapter::System(_)) => {
+            let operation = job.operation();
+            let about = job.about(resource, &operation).expect("its adapter is a system");
+            about.inspect(bench, &grant).map_or_else(|why| failed(&why), |reading| Reread::Read { reading })
+        }
         (Inspect::Revision, ResourceAdapter::Command { inspect: Some(argv), .. }) => {
             match read_command(bench, argv, job.environment(), bench.places.state().to_owned(), &grant) {
                 Ok(observed) => {
@@ -161,6 +178,21 @@ pub(super) fn answer(inquiry: &Inquiry, bench: &Bench) -> Finding {
             Finding::Read(release::inspect(&PathBuf::from(root), &inquiry.operation))
         }
         (ResourceAdapter::Release { root, .. }, Question::FenceOff(fence)) => raise(inquiry, root, fence),
+        (ResourceAdapter::System(system), question) => {
+            let about = About {
+                target: &inquiry.target,
+                resource: &inquiry.resource.name,
+                system,
+                operation: &inquiry.operation,
+                step: &inquiry.step,
+            };
+            match question {
+                Question::Inspect => about.inspect(bench, &grant).map_or_else(Finding::Failed, Finding::Read),
+                Question::FenceOff(fence) => {
+                    about.raise(bench, &grant, fence).map_or_else(Finding::Failed, Finding::Raised)
+                }
+            }
+        }
         (ResourceAdapter::Command { inspect: Some(argv), .. }, Question::Inspect) => {
             ask_command(inquiry, argv, bench, &grant)
         }

@@ -9,6 +9,7 @@
 
 mod look;
 mod prune;
+mod system;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -27,6 +28,7 @@ use holdfast_common::text::bounded;
 use holdfast_common::time::Millis;
 
 use crate::adapters::command::{Context, environment};
+use crate::adapters::exit;
 use crate::adapters::release::{self, ApplySpec, Content};
 use crate::archive::{self, Archive, Limits};
 use crate::boottime::BootTime;
@@ -193,14 +195,17 @@ impl Bench {
         let allowed = self.host.archive(&job.assignment, &job.step);
         let refused = match (&job.step.body, allowed) {
             (_, Err(refusal)) => Some(Refused { class: FailureClass::Permanent, detail: refusal.to_string() }),
-            (StepBody::Release { archive, sha256 }, Ok(())) => self.brought(job, archive, sha256).err(),
+            (StepBody::Release { .. }, Ok(())) => self.brought(job).err(),
             (StepBody::Restore, Ok(())) => job.all_retained().err(),
+            (StepBody::System(_), Ok(())) => self.brought(job).and_then(|()| job.examine_system(self)).err(),
             (StepBody::Command { .. } | StepBody::Check(_), Ok(())) => None,
         };
         self.tell(HandEvent::Examined(job.attempt(), job.step.name.clone(), refused));
     }
 
-    fn brought(&self, job: &Job, archive: &str, sha256: &str) -> Result<(), Refused> {
+    /// Where the step needs an archive, it is there and is the one.
+    fn brought(&self, job: &Job) -> Result<(), Refused> {
+        let Some((archive, sha256)) = job.step.body.archive() else { return Ok(()) };
         let refused = |is_final: bool, error: &dyn std::error::Error| Refused {
             class: if is_final { FailureClass::Permanent } else { FailureClass::Infrastructure },
             detail: crate::internal::with_causes(error),
@@ -258,9 +263,10 @@ impl Bench {
             .places
             .make_step(job.attempt(), &job.step.name)
             .map_err(|error| format!("could not make the step's folder: {error}"))?;
-        let body = self.body(job)?;
+        let body = self.body(job, &grant)?;
         let is_command = matches!(body, Body::Command { .. });
-        let is_ours = matches!(body, Body::Release { .. });
+        let is_shown = matches!(body, Body::Command { .. } | Body::System { .. });
+        let is_ours = matches!(body, Body::Release { .. } | Body::System { .. });
         let mut environment = job.environment();
         if let Some(user) = &grant.user {
             self.places
@@ -269,7 +275,7 @@ impl Bench {
             of_user(&mut environment, user);
         }
         let credentials = match job.step.effect {
-            StepEffect::Mutates if is_command => secrets::sources(&grant.credentials.deploy)?,
+            StepEffect::Mutates if is_shown => secrets::sources(&grant.credentials.deploy)?,
             StepEffect::Mutates | StepEffect::None => Sources::default(),
         };
         let launch = Launch {
@@ -307,10 +313,11 @@ impl Bench {
         Ok(Redactor::of(&read.map_err(|error| error.to_string())?))
     }
 
-    fn body(&self, job: &Job) -> Result<Body, String> {
+    fn body(&self, job: &Job, grant: &Grant) -> Result<Body, String> {
         match &job.step.body {
             StepBody::Command { argv } => Ok(Body::Command { argv: argv.clone() }),
             StepBody::Check(check) => Ok(Body::Check { check: check.clone() }),
+            StepBody::System(_) => Ok(Body::System { order: Box::new(job.system_order(self, grant)?) }),
             StepBody::Release { archive, sha256 } => {
                 let named = job.step.revision.clone().map_or_else(|| release::default_revision(sha256), Ok);
                 let path = Fetcher::path(&self.places, job.attempt(), archive, sha256);
@@ -385,9 +392,16 @@ impl Bench {
     /// output.
     fn last_line(&self, job: &Job, ending: Ending) -> Option<String> {
         let tells = match (&job.step.body, ending.exit) {
-            (StepBody::Release { .. } | StepBody::Restore, Exit::Exited(status)) => status != 0,
+            (StepBody::Release { .. } | StepBody::Restore | StepBody::System(_), Exit::Exited(status)) => status != 0,
             (StepBody::Check(_), Exit::Exited(_)) => true,
-            (StepBody::Command { .. } | StepBody::Release { .. } | StepBody::Restore | StepBody::Check(_), _) => false,
+            (
+                StepBody::Command { .. }
+                | StepBody::Release { .. }
+                | StepBody::Restore
+                | StepBody::System(_)
+                | StepBody::Check(_),
+                _,
+            ) => false,
         };
         if !tells {
             return None;
@@ -607,14 +621,21 @@ impl Job {
 
     fn ending(&self, exit: Exit, stopped_by_us: bool, none_left: bool) -> Ending {
         let class = match (&self.step.body, exit) {
-            (StepBody::Release { .. } | StepBody::Restore, Exit::Exited(status)) => release::class_of_exit(status),
+            (StepBody::Release { .. } | StepBody::Restore | StepBody::System(_), Exit::Exited(status)) => {
+                exit::class_of_exit(status)
+            }
             (_, Exit::NotSpawned) => FailureClass::Infrastructure,
             (StepBody::Command { .. }, Exit::Exited(status)) if self.is_transient(status) => FailureClass::Transient,
             // The check could not look, or something ended it: no word on what it was to look at.
             (StepBody::Check(_), exit) if !is_word_of_a_check(exit) => FailureClass::Infrastructure,
-            (StepBody::Release { .. } | StepBody::Restore | StepBody::Command { .. } | StepBody::Check(_), _) => {
-                FailureClass::Permanent
-            }
+            (
+                StepBody::Release { .. }
+                | StepBody::Restore
+                | StepBody::System(_)
+                | StepBody::Command { .. }
+                | StepBody::Check(_),
+                _,
+            ) => FailureClass::Permanent,
         };
         Ending { exit, stopped_by_us, none_left, class }
     }

@@ -31,7 +31,7 @@ pub enum Occasion {
 #[must_use]
 pub fn check(config: &Config, occasion: Occasion) -> Findings {
     let mut found = Findings::default();
-    let adapters = [Adapter::Command, Adapter::Release, Adapter::Check].map(Adapter::name);
+    let adapters = Adapter::ALL.map(Adapter::name);
     for name in config.policy.adapters.iter().filter(|name| !adapters.contains(&name.as_str())) {
         found.errors.push(format!("policy.adapters: {name} is no adapter; there are {}", adapters.join(", ")));
     }
@@ -66,9 +66,10 @@ impl Findings {
         let place = format!("resource {} of {}", resource.name, resource.target);
         let is_command = resource.adapter == Adapter::Command.name();
         let is_release = resource.adapter == Adapter::Release.name();
-        if !is_command && !is_release {
-            self.errors
-                .push(format!("{place}: adapter {} changes nothing; there are command, release", resource.adapter));
+        let changing = Adapter::ALL.into_iter().filter(|adapter| *adapter != Adapter::Check).map(Adapter::name);
+        if !changing.clone().any(|name| name == resource.adapter) {
+            let known = changing.collect::<Vec<_>>().join(", ");
+            self.errors.push(format!("{place}: adapter {} changes nothing; there are {known}", resource.adapter));
         }
         match &resource.root {
             Some(_) if !is_release => self.errors.push(format!("{place}: only a release has a root")),

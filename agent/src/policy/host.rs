@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use holdfast_agent_core::work::Assignment;
-use holdfast_common::adapter::Adapter;
 use holdfast_common::code::Code;
 use holdfast_common::id::{DeploymentId, TargetName};
 use holdfast_common::spec::{Probe, ResourceAdapter, ResourceSpec, StepBody, StepEffect, StepSpec};
+use holdfast_common::system::System;
 
 use super::refusals::Refused;
 use super::{Ask, Program, Refusal, Refusals, Rule, Rules, User, judge, place, program};
@@ -20,6 +20,7 @@ use crate::session::{Inquiry, Question};
 pub struct Host {
     policy: Policy,
     resources: Vec<Resource>,
+    external: BTreeMap<String, PathBuf>,
     refusals: Refusals,
     search: String,
 }
@@ -42,6 +43,7 @@ impl Host {
         Self {
             policy: config.policy.clone(),
             resources: config.resource.iter().map(with_real_root).collect(),
+            external: config.external.clone(),
             refusals: Refusals::below(&config.state_dir),
             search: crate::adapters::command::search_path(|name| std::env::var(name).ok()),
         }
@@ -90,10 +92,7 @@ impl Host {
     }
 
     fn read(&self, target: &TargetName, resource: &ResourceSpec) -> Result<Grant, Refusal> {
-        let (adapter, argv) = match &resource.adapter {
-            ResourceAdapter::Command { inspect, .. } => (Adapter::Command, inspect.as_deref()),
-            ResourceAdapter::Release { .. } => (Adapter::Release, None),
-        };
+        let (adapter, argv) = (resource.adapter.adapter(), inspection_of(resource));
         let program = argv.and_then(|argv| self.program(argv, Path::new("/")));
         let ask = Ask {
             target,
@@ -108,7 +107,8 @@ impl Host {
             Some(name) => Some(self.user_named(Rule::InspectUser, name)?),
             None => self.user(rule)?,
         };
-        self.granted(rule, if argv.is_some() { user } else { None }, program)
+        let granted = self.granted(rule, if argv.is_some() { user } else { None }, program)?;
+        self.with_external(granted, Some(resource))
     }
 
     fn grant(
@@ -120,10 +120,7 @@ impl Host {
         asked: Asked,
     ) -> Result<Grant, Refusal> {
         let program = argv_of(&step.body).and_then(|argv| self.program(argv, folder));
-        let inspect = resource.and_then(|resource| match &resource.adapter {
-            ResourceAdapter::Command { inspect, .. } => inspect.as_deref(),
-            ResourceAdapter::Release { .. } => None,
-        });
+        let inspect = resource.and_then(inspection_of);
         let inspect = inspect.and_then(|argv| self.program(argv, Path::new("/")));
         let ask = Ask {
             target,
@@ -136,11 +133,27 @@ impl Host {
         let rule = self.judge(&ask)?;
         let user = match &step.body {
             StepBody::Command { .. } | StepBody::Check(_) => self.user(rule)?,
-            StepBody::Release { .. } | StepBody::Restore => None,
+            StepBody::Release { .. } | StepBody::Restore | StepBody::System(_) => None,
         };
-        match (asked, program) {
-            (Asked::Offer, _) => self.granted(rule, user, None),
-            (Asked::Run, program) => self.granted(rule, user, program),
+        let program = match asked {
+            Asked::Offer => None,
+            Asked::Run => program,
+        };
+        let granted = self.granted(rule, user, program)?;
+        match step.body {
+            StepBody::System(_) => self.with_external(granted, resource),
+            StepBody::Command { .. } | StepBody::Release { .. } | StepBody::Restore | StepBody::Check(_) => Ok(granted),
+        }
+    }
+
+    /// The program that an external adapter is on this host.
+    fn with_external(&self, grant: Grant, resource: Option<&ResourceSpec>) -> Result<Grant, Refusal> {
+        let Some(System::External(external)) = resource.and_then(|resource| resource.adapter.system()) else {
+            return Ok(grant);
+        };
+        match self.external.get(&external.program) {
+            Some(program) => Ok(Grant { program: Some(program.clone()), ..grant }),
+            None => Err(Refusal::by(Rule::External, format!("program {:?} is not in it", external.program))),
         }
     }
 
@@ -219,7 +232,15 @@ fn resource_of<'a>(assignment: &'a Assignment, step: &StepSpec) -> Option<&'a Re
 fn root_of(resource: &ResourceSpec) -> Option<PathBuf> {
     match &resource.adapter {
         ResourceAdapter::Release { root, .. } => Some(place::real(Path::new(root))),
-        ResourceAdapter::Command { .. } => None,
+        ResourceAdapter::Command { .. } | ResourceAdapter::System(_) => None,
+    }
+}
+
+/// The command that reads a resource, where one does.
+fn inspection_of(resource: &ResourceSpec) -> Option<&[String]> {
+    match &resource.adapter {
+        ResourceAdapter::Command { inspect, .. } => inspect.as_deref(),
+        ResourceAdapter::Release { .. } | ResourceAdapter::System(_) => None,
     }
 }
 
@@ -230,7 +251,7 @@ fn argv_of(body: &StepBody) -> Option<&[String]> {
             Probe::Command { argv } => Some(argv),
             Probe::Http { .. } | Probe::Tcp { .. } => None,
         },
-        StepBody::Release { .. } | StepBody::Restore => None,
+        StepBody::Release { .. } | StepBody::Restore | StepBody::System(_) => None,
     }
 }
 

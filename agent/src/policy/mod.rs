@@ -9,6 +9,7 @@
 //! | a release folder | its rule names no `root`, or the folder is that one or below | `resource.root` |
 //! | a program | `commands` is empty, or one of it fits the file that it comes to | `policy.commands` |
 //! | a program that is not there yet | so far: asked again when it is to run | `policy.commands` |
+//! | an external adapter | `external` names its program | `external` |
 //! | a program | the user that it is to run as is one of this host | `policy.run_as`, `resource.user` |
 //!
 //! Asked at the offer, and again before each launch, look and raise. A refusal is told to the coordinator, logged, and kept in
@@ -28,7 +29,7 @@ use std::path::{Path, PathBuf};
 
 use holdfast_common::adapter::Adapter;
 use holdfast_common::id::TargetName;
-use holdfast_common::spec::{ResourceAdapter, ResourceSpec, StepEffect};
+use holdfast_common::spec::{ResourceSpec, StepEffect};
 
 use crate::config::{Policy, Resource, fits};
 
@@ -95,6 +96,8 @@ pub enum Rule {
     ResourceUser,
     /// The user that a resource's inspection command runs as.
     InspectUser,
+    /// The program of an external adapter.
+    External,
 }
 
 impl Rule {
@@ -110,6 +113,7 @@ impl Rule {
             Rule::RunAs => "policy.run_as",
             Rule::ResourceUser => "resource.user",
             Rule::InspectUser => "resource.inspect_user",
+            Rule::External => "external",
         }
     }
 }
@@ -169,18 +173,11 @@ fn resource<'a>(declared: &'a [Resource], ask: &Ask<'_>) -> Result<Option<&'a Re
     match found {
         None if declared.is_empty() => Ok(None),
         None => refused(format!("resource {} of {} is not declared", asked.name, ask.target)),
-        Some(rule) if rule.adapter == adapter_of(asked).name() => Ok(Some(rule)),
+        Some(rule) if rule.adapter == asked.adapter.adapter().name() => Ok(Some(rule)),
         Some(rule) => {
-            let (name, target, wanted) = (&asked.name, ask.target, adapter_of(asked).name());
+            let (name, target, wanted) = (&asked.name, ask.target, asked.adapter.adapter().name());
             refused(format!("resource {name} of {target} is for adapter {}, not {wanted}", rule.adapter))
         }
-    }
-}
-
-fn adapter_of(resource: &ResourceSpec) -> Adapter {
-    match resource.adapter {
-        ResourceAdapter::Command { .. } => Adapter::Command,
-        ResourceAdapter::Release { .. } => Adapter::Release,
     }
 }
 

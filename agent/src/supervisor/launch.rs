@@ -8,6 +8,7 @@ use holdfast_common::time::Millis;
 use serde::{Deserialize, Serialize};
 
 use crate::adapters::release::ApplySpec;
+use crate::adapters::system::Order;
 use crate::boottime::BootTime;
 use crate::config::Limits;
 use crate::policy::User;
@@ -74,6 +75,11 @@ pub enum Body {
         /// What to apply.
         apply: ApplySpec,
     },
+    /// The running program's own way to change a system.
+    System {
+        /// What to ask of it.
+        order: Box<Order>,
+    },
     /// The running program's own way to look at what runs.
     Check {
         /// What to look at, and until when.
@@ -114,7 +120,7 @@ pub enum Refusal {
 
 /// Crash points and halts that are armed in this process go on to shims, and to nothing else.
 #[cfg(feature = "bugs")]
-pub(super) fn armed_here() -> Vec<(String, String)> {
+pub(crate) fn armed_here() -> Vec<(String, String)> {
     ["HOLDFAST_CRASH", "HOLDFAST_CRASH_NOTE", "HOLDFAST_HALT"]
         .into_iter()
         .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)))
@@ -122,6 +128,6 @@ pub(super) fn armed_here() -> Vec<(String, String)> {
 }
 
 #[cfg(not(feature = "bugs"))]
-pub(super) fn armed_here() -> Vec<(String, String)> {
+pub(crate) fn armed_here() -> Vec<(String, String)> {
     Vec::new()
 }

@@ -43,6 +43,7 @@ use crate::places::StepFolder;
 pub(crate) use as_user::{become_user, shut};
 pub use cgroups::Cgroups;
 pub(crate) use cgroups::try_cgroup;
+pub(crate) use launch::armed_here;
 pub use launch::{Body, Launch, Refusal};
 pub use process::Survivor;
 pub use record::{ExitRecord, StopRequest, Written};

@@ -1,6 +1,7 @@
 //! Release folders: what is refused, what is kept, what is read.
 
-use holdfast_agent::adapters::release::{self, Applied, Content, Error, apply, class_of_exit, inspect, raise};
+use holdfast_agent::adapters::exit::class_of_exit;
+use holdfast_agent::adapters::release::{self, Applied, Content, Error, apply, inspect, raise};
 use holdfast_common::id::Revision;
 use holdfast_common::outcome::{FailureClass, OperationState};
 

@@ -1,6 +1,7 @@
 //! Going back to a retained release.
 
-use holdfast_agent::adapters::release::{self, Applied, ApplySpec, Content, Error, apply, class_of_exit, retained};
+use holdfast_agent::adapters::exit::class_of_exit;
+use holdfast_agent::adapters::release::{self, Applied, ApplySpec, Content, Error, apply, retained};
 use holdfast_common::id::Revision;
 use holdfast_common::outcome::{FailureClass, OperationState};
 

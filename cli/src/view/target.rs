@@ -120,6 +120,7 @@ fn resources(target: &v1::Target, canvas: Canvas<'_>) -> Table {
         let adapter = match &resource.adapter {
             Some(v1::resource::Adapter::Command(_)) => "command".to_owned(),
             Some(v1::resource::Adapter::Release(release)) => format!("release {}", one_line(&release.root)),
+            Some(v1::resource::Adapter::System(system)) => one_line(&system.adapter),
             None => "not told".to_owned(),
         };
         table.row([

@@ -25,6 +25,7 @@ mod resolve;
 mod rollback;
 mod step;
 mod suggest;
+mod system;
 mod target;
 mod template;
 #[cfg(test)]

@@ -171,6 +171,18 @@ impl Reader {
         }
     }
 
+    /// A string of any number of lines.
+    pub(super) fn lines<'t>(&mut self, item: &Item<'t>) -> Option<&'t str> {
+        let Value::Text(text) = &item.node.value else { return self.wrong_kind(item, "a string") };
+        match text.split(['\n', '\t']).try_for_each(without_controls) {
+            Ok(()) => Some(text),
+            Err(complaint) => {
+                self.complain(item.place(), complaint);
+                None
+            }
+        }
+    }
+
     /// A string that another type reads.
     pub(super) fn parsed<T: FromStr>(&mut self, item: &Item<'_>) -> Option<Located<T>>
     where

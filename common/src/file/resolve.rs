@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::adapter::Adapter;
 use crate::code::Code;
 use crate::file::deployment::Order;
 use crate::file::reader::{Complaint, Place, Reader};
 use crate::file::rollback::{self, Rollback, WayBack};
 use crate::file::step::{Step, Work};
+use crate::file::system::Fill;
 use crate::file::template::Template;
 use crate::file::verify::{Check, ProbeText};
 use crate::file::{DeploymentFile, Errors, MAX_RESOLVED, field};
@@ -128,6 +130,12 @@ fn resource_of<'t>(step: &Step, target: &'t TargetSpec) -> Option<&'t ResourceSp
     }
 }
 
+impl Fill for Strings<'_> {
+    fn fill(&mut self, template: &Template, rule: fn(&str) -> Result<(), Complaint>) -> Option<String> {
+        self.string(template, rule)
+    }
+}
+
 /// Substitutes, and counts what comes of it.
 struct Strings<'a> {
     reader: &'a mut Reader,
@@ -244,9 +252,27 @@ impl Strings<'_> {
             return None;
         };
         match (&step.work, &resource.adapter) {
-            (Work::Release { .. }, ResourceAdapter::Command { .. }) => {
+            (Work::Release { .. } | Work::System(_), ResourceAdapter::Command { .. }) => {
                 let message =
                     format!("the resource \"{}\" is changed by commands: this step needs \"run\"", resource.name);
+                self.reader.fault(Code::InvalidValue, place, message);
+                None
+            }
+            (Work::System(asked), ResourceAdapter::System(system)) if asked.adapter() == system.adapter() => {
+                Some(Some(resource.name.clone()))
+            }
+            (Work::Release { .. }, ResourceAdapter::System(_))
+            | (Work::System(_), ResourceAdapter::System(_) | ResourceAdapter::Release { .. }) => {
+                let asked = match &step.work {
+                    Work::System(asked) => asked.adapter(),
+                    Work::Command(_) | Work::Release { .. } | Work::Restore => Adapter::Release,
+                };
+                let message = format!(
+                    "the resource \"{}\" has the adapter \"{}\", and this step's \"with\" is for \"{}\"",
+                    resource.name,
+                    resource.adapter.adapter().name(),
+                    asked.name()
+                );
                 self.reader.fault(Code::InvalidValue, place, message);
                 None
             }
@@ -268,6 +294,7 @@ impl Strings<'_> {
         match &step.work {
             Work::Command(argv) => Some(StepBody::Command { argv: self.argv(argv)? }),
             Work::Restore => Some(StepBody::Restore),
+            Work::System(asked) => asked.resolve(self).map(StepBody::System),
             Work::Release { archive, sha256 } => {
                 let archive = self.string(archive, field::archive);
                 let sha256 = self.string(sha256, field::sha256);

@@ -114,6 +114,9 @@ pub(super) fn irreversible_anywhere(step: &Step) -> Option<String> {
                 step.resource.as_ref().map_or_else(|| "its resource".to_owned(), |name| format!("\"{}\"", name.value));
             Some(format!("a command changes {on}, and nothing takes back what a command did"))
         }
+        (StepEffect::Mutates, Work::System(asked)) => {
+            Some(format!("the adapter \"{}\" takes nothing back by itself", asked.adapter().name()))
+        }
         (StepEffect::None, _) | (StepEffect::Mutates, Work::Release { .. } | Work::Restore) => None,
     }
 }
@@ -126,10 +129,12 @@ pub(super) fn irreversible(step: &Step, resource: &ResourceSpec) -> Option<Strin
         (StepEffect::Mutates, Work::Command(_), _) => {
             Some(format!("a command changes \"{name}\", and nothing takes back what a command did"))
         }
-        (StepEffect::Mutates, Work::Release { .. } | Work::Restore, Reverse::None) => {
+        (StepEffect::Mutates, Work::System(_) | Work::Release { .. } | Work::Restore, Reverse::None) => {
             Some(format!("\"{name}\" keeps no earlier revision that could be put back"))
         }
-        (StepEffect::Mutates, Work::Release { .. } | Work::Restore, Reverse::RetainedRevision) => None,
+        (StepEffect::Mutates, Work::System(_) | Work::Release { .. } | Work::Restore, Reverse::RetainedRevision) => {
+            None
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::code::Code;
 use crate::file::field;
 use crate::file::reader::{Complaint, Fields, Item, Located, Place, Reader};
+use crate::file::system::{Asked, Kind};
 use crate::file::template::Template;
 use crate::id::{ResourceName, StepName};
 use crate::rollback::DataEffect;
@@ -48,6 +49,8 @@ pub(super) enum Work {
     },
     /// The previous revision of its resource is put back. Only in a rollback.
     Restore,
+    /// Asks a change of a system.
+    System(Asked),
 }
 
 impl Step {
@@ -68,12 +71,14 @@ impl Step {
         let timeout = fields.get("timeout").and_then(|item| reader.duration(&item, TIMEOUTS));
         let data = data(reader, &fields, effect);
         let with = With::read(reader, &fields, effect, inputs);
+        repeatable(reader, &fields, with.as_ref(), retry);
         let work = match restores {
             true => Some(Work::Restore),
             false => work(reader, &fields, effect, with.as_ref(), inputs),
         };
         let with = with?;
-        let revision = with.revision.map(|(_, template)| template);
+        let own = work.as_ref().and_then(Work::revision).cloned();
+        let revision = with.revision.map(|(_, template)| template).or(own);
         let expected_revision = with.expected_revision.map(|(_, template)| template);
         Some(Self {
             name: name?.value,
@@ -87,6 +92,24 @@ impl Step {
             timeout,
             data: data?,
         })
+    }
+}
+
+impl Work {
+    /// The revision that it leaves, where `revision` does not say it.
+    fn revision(&self) -> Option<&Template> {
+        match self {
+            Work::System(asked) => asked.revision(),
+            Work::Command(_) | Work::Release { .. } | Work::Restore => None,
+        }
+    }
+}
+
+/// What can't be repeated is not called repeatable.
+fn repeatable(reader: &mut Reader, fields: &Fields<'_>, with: Option<&With>, retry: Option<RetryClass>) {
+    let why = with.and_then(|with| with.asked.as_ref()).and_then(Asked::unrepeatable);
+    if let (Some(why), Some(RetryClass::Idempotent), Some(item)) = (why, retry, fields.get("retry")) {
+        reader.fault(Code::InvalidValue, item.place(), why);
     }
 }
 
@@ -143,6 +166,8 @@ struct With {
     sha256: Option<Keyed>,
     revision: Option<Keyed>,
     expected_revision: Option<Keyed>,
+    /// What it asks of a system.
+    asked: Option<Asked>,
     /// Something in it was refused already.
     is_broken: bool,
 }
@@ -163,17 +188,14 @@ impl With {
             );
             return None;
         }
-        let keys: &[&str] = match fields.get("run") {
-            Some(_) => &["revision", "expected_revision"],
-            None => &["archive", "sha256", "revision", "expected_revision", "migrations", "to"],
-        };
         let before = reader.faults.len();
+        let kind = match fields.get("run") {
+            Some(_) => Kind::Release,
+            None => Kind::of(&reader.open_table(&item)?),
+        };
+        let keys = if fields.get("run").is_some() { &["revision", "expected_revision"] } else { kind.keys() };
         let with = reader.table(&item, keys)?;
-        for key in ["migrations", "to"].into_iter().filter(|key| keys.contains(key)) {
-            if let Some(item) = with.get(key) {
-                reader.not_supported(&item, "migrations of a \"postgres\" resource");
-            }
-        }
+        let asked = Asked::read(reader, kind, &with, inputs);
         let mut take = |key: &str, rule: fn(&str) -> Result<(), Complaint>| {
             let item = with.get(key).filter(|_| keys.contains(&key))?;
             Some((item.key.clone(), reader.ruled_template(&item, inputs, rule)?))
@@ -184,6 +206,7 @@ impl With {
             sha256: take("sha256", field::sha256),
             revision: take("revision", field::revision),
             expected_revision: take("expected_revision", field::revision),
+            asked,
             is_broken: false,
         };
         Some(Self { is_broken: reader.faults.len() > before, ..taken })
@@ -212,11 +235,20 @@ fn work(
     let mut require = |found: &Option<Keyed>, key: &str| {
         if found.is_none() {
             let place = with.place.clone().unwrap_or_else(|| fields.place.clone());
-            let message = format!("a step without \"run\" deploys an archive: it needs \"with\" with \"{key}\"");
+            let message = match &with.asked {
+                None => format!("a step without \"run\" deploys an archive: it needs \"with\" with \"{key}\""),
+                Some(_) => format!("\"with\" needs \"{key}\": the revision that its resource has afterwards"),
+            };
             reader.fault(Code::MissingKey, place, message);
         }
         found.as_ref().map(|(_, template)| template.clone())
     };
+    if let Some(asked) = &with.asked {
+        if asked.revision().is_none() {
+            require(&with.revision, "revision")?;
+        }
+        return Some(Work::System(asked.clone()));
+    }
     let archive = require(&with.archive, "archive");
     let sha256 = require(&with.sha256, "sha256");
     require(&with.revision, "revision");

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use crate::adapter::Adapter;
 use crate::code::Code;
 use crate::file::deployment::{TOP_KEYS as DEPLOYMENT_KEYS, open};
 use crate::file::reader::{Fields, Item, Place, Reader, shown};
 use crate::file::tree::{self, Node};
-use crate::file::{Errors, field, later, reconcile, text};
+use crate::file::{Errors, field, later, reconcile, system, text};
 use crate::spec::{QueueKind, Reach, ResourceAdapter, ResourceSpec, TargetSpec};
+use crate::system::System;
 
 /// The keys at the top of the file.
 pub(super) const TOP_KEYS: [&str; 8] =
@@ -111,18 +113,15 @@ fn resources(reader: &mut Reader, fields: &Fields<'_>) -> Option<Vec<ResourceSpe
                 let message = format!("its folder is also in the hands of the resource \"{}\"", earlier.name);
                 reader.fault(Code::InvalidValue, item.key.clone(), message);
             }
+            let place = |resource: &ResourceSpec| resource.adapter.system().and_then(System::place);
+            if place(&resource).is_some_and(|ours| place(earlier).as_ref() == Some(&ours)) {
+                let message = format!("it is the same thing as the resource \"{}\"", earlier.name);
+                reader.fault(Code::InvalidValue, item.key.clone(), message);
+            }
         }
         resources.push(resource);
     }
     Some(resources)
-}
-
-/// The adapters of the schema.
-#[derive(Clone, Copy, PartialEq)]
-enum Kind {
-    Command,
-    Release,
-    Later,
 }
 
 fn resource(reader: &mut Reader, item: &Item<'_>) -> Option<ResourceSpec> {
@@ -130,20 +129,14 @@ fn resource(reader: &mut Reader, item: &Item<'_>) -> Option<ResourceSpec> {
     let name = reader.required(&fields, "name").and_then(|item| reader.parsed(&item));
     let reaches = [("host", Reach::Host), ("shared", Reach::Shared)];
     let reach = reader.required(&fields, "reach").and_then(|item| reader.choice(&item, &reaches));
-    let kinds = [
-        ("command", Kind::Command),
-        ("release", Kind::Release),
-        ("postgres", Kind::Later),
-        ("git", Kind::Later),
-        ("http", Kind::Later),
-    ];
+    let kinds = [Adapter::Command, Adapter::Release, Adapter::Postgres, Adapter::Git, Adapter::Http, Adapter::External]
+        .map(|adapter| (adapter.name(), adapter));
     let kind_item = reader.required(&fields, "adapter")?;
     let adapter = match reader.choice(&kind_item, &kinds)? {
-        Kind::Command => command(reader, fields.get("with")),
-        Kind::Release => release(reader, &fields),
-        Kind::Later => {
-            reader.not_supported(&kind_item, "this adapter");
-            None
+        Adapter::Command => command(reader, fields.get("with")),
+        Adapter::Release => release(reader, &fields),
+        adapter @ (Adapter::Postgres | Adapter::Git | Adapter::Http | Adapter::External | Adapter::Check) => {
+            system::resource(reader, adapter, &fields).map(ResourceAdapter::System)
         }
     };
     Some(ResourceSpec { name: name?.value, reach: reach?, adapter: adapter? })

@@ -43,6 +43,16 @@ impl Reader {
     /// A string in which declared inputs may stand.
     pub(super) fn template(&mut self, item: &Item<'_>, declared: &BTreeSet<String>) -> Option<Template> {
         let text = self.text(item)?;
+        self.gaps(item, text, declared)
+    }
+
+    /// The same, and it may have lines.
+    pub(super) fn lines_template(&mut self, item: &Item<'_>, declared: &BTreeSet<String>) -> Option<Template> {
+        let text = self.lines(item)?;
+        self.gaps(item, text, declared)
+    }
+
+    fn gaps(&mut self, item: &Item<'_>, text: &str, declared: &BTreeSet<String>) -> Option<Template> {
         let pieces = match pieces(text) {
             Ok(pieces) => pieces,
             Err(complaint) => {
@@ -75,6 +85,18 @@ impl Reader {
             return None;
         }
         Some(text)
+    }
+
+    /// The same, with a rule.
+    pub(super) fn ruled(&mut self, item: &Item<'_>, rule: fn(&str) -> Result<(), Complaint>) -> Option<String> {
+        let text = self.plain_text(item)?;
+        match rule(text) {
+            Ok(()) => Some(text.to_owned()),
+            Err(complaint) => {
+                self.complain(item.place(), complaint);
+                None
+            }
+        }
     }
 }
 

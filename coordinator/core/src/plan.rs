@@ -298,6 +298,9 @@ fn change_left(state: &TargetState, step: &StepSpec, back: &RollbackSpec) -> Opt
     match step.body {
         StepBody::Check(_) => None,
         StepBody::Command { .. } => Some(format!("what the command of step {name} changes: it declares no reverse")),
+        StepBody::System(_) => {
+            Some(format!("what step {name} changes on {resource}, which takes nothing back by itself"))
+        }
         StepBody::Release { .. } | StepBody::Restore => {
             let takes_back = state.spec.resource(resource)?.adapter.reverse() == Reverse::RetainedRevision;
             let known =

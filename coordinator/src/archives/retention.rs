@@ -88,7 +88,7 @@ fn uploads(deployment: &Deployment) -> Vec<Sha256> {
 /// The digest of the uploaded archive that a step needs, where it needs one.
 #[must_use]
 pub fn uploaded(body: &StepBody) -> Option<Sha256> {
-    let StepBody::Release { archive, sha256 } = body else { return None };
+    let (archive, sha256) = body.archive()?;
     match ArchiveSource::of(archive) {
         Ok(ArchiveSource::Upload(_)) => Sha256::new(sha256),
         Ok(ArchiveSource::Host(_) | ArchiveSource::Https(_)) | Err(_) => None,

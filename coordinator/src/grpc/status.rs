@@ -53,7 +53,8 @@ pub fn invalid_problem(why: &Invalid) -> Problem {
         Invalid::Missing { field }
         | Invalid::Enum { field, .. }
         | Invalid::Name { field, .. }
-        | Invalid::Range { field, .. } => field,
+        | Invalid::Range { field, .. }
+        | Invalid::Json { field, .. } => field,
     };
     Problem::new(Code::InvalidMessage, why.to_string()).so("nothing was changed").with("field", field)
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_common::adapter::Adapter;
 use holdfast_common::id::{IncarnationId, ResourceName, TargetName};
-use holdfast_common::spec::{ResourceAdapter, ResourceSpec, TargetSpec};
+use holdfast_common::spec::{ResourceSpec, TargetSpec};
 use holdfast_common::text::{bounded, one_line};
 use holdfast_proto::convert::Hello;
 use holdfast_proto::{PROTOCOL_VERSION, v1};
@@ -128,8 +128,5 @@ pub(super) fn matches(labels: &BTreeMap<String, String>, target: &TargetSpec) ->
 }
 
 fn adapter(resource: &ResourceSpec) -> &'static str {
-    match resource.adapter {
-        ResourceAdapter::Command { .. } => "command",
-        ResourceAdapter::Release { .. } => "release",
-    }
+    resource.adapter.adapter().name()
 }

@@ -23,6 +23,7 @@ impl Place {
         let key = match &resource.adapter {
             ResourceAdapter::Command { .. } => return None,
             ResourceAdapter::Release { root, .. } => format!("release:{}", plain(root)),
+            ResourceAdapter::System(system) => system.place()?,
         };
         let selector = match resource.reach {
             Reach::Host => Some(target.agents.clone()),

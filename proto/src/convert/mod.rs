@@ -67,6 +67,14 @@ pub enum Invalid {
         /// What is wrong.
         problem: &'static str,
     },
+    /// A text that is not the JSON of what it should be.
+    #[error("field `{field}`: {why}")]
+    Json {
+        /// The field.
+        field: &'static str,
+        /// What is wrong.
+        why: String,
+    },
 }
 
 /// The value of a field that must be there.

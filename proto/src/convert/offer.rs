@@ -6,6 +6,9 @@ use holdfast_common::spec::{
     CheckSpec, Probe, Reach, ResourceAdapter, ResourceSpec, RetryClass, StepBody, StepEffect, StepSpec,
 };
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use super::{Invalid, WireEnum, duration_from_wire, duration_to_wire, parsed, parsed_or_none, required};
 use crate::v1;
 
@@ -19,6 +22,7 @@ pub fn step_from_wire(step: v1::Step) -> Result<StepSpec, Invalid> {
         v1::step::Body::Release(release) => StepBody::Release { archive: release.archive, sha256: release.sha256 },
         v1::step::Body::Check(check) => StepBody::Check(check_from_wire(check)?),
         v1::step::Body::Restore(v1::RestoreBody {}) => StepBody::Restore,
+        v1::step::Body::System(system) => StepBody::System(json_from_wire("step.system.change", &system.change)?),
     };
     Ok(StepSpec {
         name: parsed("step.name", &step.name)?,
@@ -43,6 +47,7 @@ pub fn step_to_wire(step: &StepSpec) -> v1::Step {
         }
         StepBody::Check(check) => v1::step::Body::Check(check_to_wire(check)),
         StepBody::Restore => v1::step::Body::Restore(v1::RestoreBody {}),
+        StepBody::System(change) => v1::step::Body::System(v1::SystemBody { change: json_to_wire(change) }),
     };
     v1::Step {
         name: step.name.to_string(),
@@ -55,6 +60,15 @@ pub fn step_to_wire(step: &StepSpec) -> v1::Step {
         timeout: step.timeout.map(duration_to_wire),
         data: step.data.to_number(),
     }
+}
+
+/// A system's own terms are one text on the wire: they are read whole, or refused.
+fn json_from_wire<T: DeserializeOwned>(field: &'static str, text: &str) -> Result<T, Invalid> {
+    serde_json::from_str(text).map_err(|error| Invalid::Json { field, why: error.to_string() })
+}
+
+fn json_to_wire(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("plain data serializes")
 }
 
 fn check_from_wire(check: v1::CheckBody) -> Result<CheckSpec, Invalid> {
@@ -114,6 +128,9 @@ pub fn resource_from_wire(resource: v1::Resource) -> Result<ResourceSpec, Invali
         v1::resource::Adapter::Release(release) => {
             ResourceAdapter::Release { root: release.root, retain: release.retain }
         }
+        v1::resource::Adapter::System(system) => {
+            ResourceAdapter::System(json_from_wire("resource.system.settings", &system.settings)?)
+        }
     };
     Ok(ResourceSpec {
         name: parsed("resource.name", &resource.name)?,
@@ -133,6 +150,10 @@ pub fn resource_to_wire(resource: &ResourceSpec) -> v1::Resource {
         ResourceAdapter::Release { root, retain } => {
             v1::resource::Adapter::Release(v1::ReleaseResource { root: root.clone(), retain: *retain })
         }
+        ResourceAdapter::System(system) => v1::resource::Adapter::System(v1::SystemResource {
+            adapter: system.adapter().name().to_owned(),
+            settings: json_to_wire(system),
+        }),
     };
     v1::Resource { name: resource.name.to_string(), reach: resource.reach.to_number(), adapter: Some(adapter) }
 }

@@ -45,6 +45,7 @@ fn config(address: &str, tls: &Path, state: &Path, index: usize) -> Config {
         labels: [(LABEL.to_owned(), name.clone())].into(),
         policy: Policy::default(),
         resource: Vec::new(),
+        external: std::collections::BTreeMap::new(),
         log: Log::default(),
         fetch: Fetch::default(),
         machine: Machine::default(),

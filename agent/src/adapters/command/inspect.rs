@@ -1,26 +1,20 @@
 //! Reading a revision through a command.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::time::{Duration, Instant};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
 
-use holdfast_common::id::{self, Revision};
-use holdfast_common::text::{bounded, one_line};
-use rustix::process::{Pid, Signal, kill_process_group};
-
+use crate::child::{self, Bounds};
 use crate::internal::{self, AsUser};
 use crate::policy::User;
 use crate::secrets::Redactor;
+use holdfast_common::id::{self, Revision};
+use holdfast_common::text::{bounded, one_line};
 
-/// More than this of its output is read and thrown away.
-const OUTPUT_BYTES: usize = 4096;
-/// How long output is waited for after the command itself ended: a child of it may hold the pipe open.
-const DRAIN: Duration = Duration::from_secs(1);
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+const BOUNDS: Bounds = Bounds { stdout: 4096, stderr: 0 };
 
 /// A command that reads.
 #[derive(Clone, Debug)]
@@ -69,27 +63,24 @@ pub enum Error {
     },
 }
 
+impl From<child::Error> for Error {
+    fn from(error: child::Error) -> Self {
+        match error {
+            child::Error::Run(source) => Error::Run(source),
+            child::Error::Timeout(bound) => Error::Timeout(bound),
+        }
+    }
+}
+
 /// Runs the command and takes the first line of its output as the revision. Blocks until it ended or was killed.
 pub fn inspect(inspection: &Inspection<'_>) -> Result<Revision, Error> {
-    let mut child = command(inspection)?
-        .env_clear()
-        .envs(inspection.environment)
-        .current_dir(inspection.folder)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .process_group(0)
-        .spawn()
-        .map_err(Error::Run)?;
-    let (output, finished) = collect(&mut child);
-    let status = wait(&mut child, inspection.timeout)?;
-    // Its end or the bound, whichever comes first: both let us look at what is there.
-    let _ = finished.recv_timeout(DRAIN);
-    if !status.success() {
-        return Err(Error::Failed(status));
+    let mut command = command(inspection)?;
+    command.env_clear().envs(inspection.environment).current_dir(inspection.folder).stdin(Stdio::null());
+    let output = child::output(&mut command, BOUNDS, inspection.timeout)?;
+    if !output.status.success() {
+        return Err(Error::Failed(output.status));
     }
-    let text = output.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    revision_in(&inspection.redactor.text(&String::from_utf8_lossy(&text)))
+    revision_in(&inspection.redactor.text(&String::from_utf8_lossy(&output.stdout)))
 }
 
 /// As another user by way of a process of our own, which becomes that user and then the command.
@@ -111,51 +102,10 @@ fn revision_in(text: &str) -> Result<Revision, Error> {
     Revision::new(line).map_err(|source| Error::NotARevision { line: bounded(&one_line(line), 200), source })
 }
 
-type Output = Arc<Mutex<Vec<u8>>>;
-
-/// Reads to the end in a thread of its own, so that a full pipe never blocks the command.
-fn collect(child: &mut Child) -> (Output, mpsc::Receiver<()>) {
-    let mut pipe = child.stdout.take().expect("stdout was asked for");
-    let output = Output::default();
-    let kept = Arc::clone(&output);
-    let (finished, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
-        let mut buffer = [0; 4096];
-        while let Ok(count @ 1..) = pipe.read(&mut buffer) {
-            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            let room = OUTPUT_BYTES.saturating_sub(kept.len()).min(count);
-            kept.extend_from_slice(&buffer[..room]);
-        }
-        // Nobody waits any more after the bound.
-        let _ = finished.send(());
-    });
-    (output, receiver)
-}
-
-fn wait(child: &mut Child, timeout: Duration) -> Result<ExitStatus, Error> {
-    let end = Instant::now() + timeout;
-    loop {
-        if let Some(status) = child.try_wait().map_err(Error::Run)? {
-            return Ok(status);
-        }
-        if Instant::now() >= end {
-            kill_all(child);
-            child.wait().map_err(Error::Run)?;
-            return Err(Error::Timeout(timeout));
-        }
-        std::thread::sleep(LOOK_EVERY);
-    }
-}
-
-/// The child is not reaped yet, so its group can't be anybody else's.
-fn kill_all(child: &Child) {
-    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        let _ = kill_process_group(group, Signal::KILL);
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     fn run(argv: &[&str], timeout: Duration) -> Result<Revision, Error> {

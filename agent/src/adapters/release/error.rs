@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use holdfast_common::fence::Fence;
 use holdfast_common::id::Revision;
-use holdfast_common::outcome::FailureClass;
 
+use crate::adapters::exit;
 use crate::archive;
 
 /// What stood in the way.
@@ -85,33 +85,16 @@ pub(super) fn io_at(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) 
     move |source| Error::Io { doing, path, source }
 }
 
-pub(crate) const REFUSED_FENCE: u8 = 73;
-const REFUSED_REVISION: u8 = 74;
-const REFUSED_ARCHIVE: u8 = 65;
-const REFUSED_ROOT: u8 = 78;
-const MACHINERY: u8 = 71;
-
 impl Error {
     /// What `internal release-apply` exits with.
     #[must_use]
     pub fn exit(&self) -> u8 {
         match self {
-            Error::FencedOff { .. } | Error::TooFar { .. } => REFUSED_FENCE,
-            Error::Revision { .. } | Error::NotRetained { .. } => REFUSED_REVISION,
-            Error::Archive(error) if error.is_refusal() => REFUSED_ARCHIVE,
-            Error::NotALink { .. } | Error::NotSafe { .. } => REFUSED_ROOT,
-            Error::Archive(_) | Error::Io { .. } | Error::Damaged { .. } => MACHINERY,
+            Error::FencedOff { .. } | Error::TooFar { .. } => exit::REFUSED_FENCE,
+            Error::Revision { .. } | Error::NotRetained { .. } => exit::REFUSED_REVISION,
+            Error::Archive(error) if error.is_refusal() => exit::REFUSED_CONTENT,
+            Error::NotALink { .. } | Error::NotSafe { .. } => exit::REFUSED_RESOURCE,
+            Error::Archive(_) | Error::Io { .. } | Error::Damaged { .. } => exit::MACHINERY,
         }
-    }
-}
-
-/// How a failed `internal release-apply` is classed. Refusals would be the same at another try.
-#[must_use]
-pub fn class_of_exit(status: i32) -> FailureClass {
-    let refusals = [REFUSED_FENCE, REFUSED_REVISION, REFUSED_ARCHIVE, REFUSED_ROOT];
-    if refusals.iter().any(|refusal| i32::from(*refusal) == status) {
-        FailureClass::Permanent
-    } else {
-        FailureClass::Infrastructure
     }
 }

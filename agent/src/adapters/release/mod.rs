@@ -39,8 +39,7 @@ mod slots;
 mod take;
 
 pub use apply::{Applied, ApplySpec, Content, apply, default_revision};
-pub(crate) use error::REFUSED_FENCE;
-pub use error::{Error, class_of_exit};
+pub use error::Error;
 pub use inspect::{inspect, revision};
 pub use raise::{Fate, RaiseSpec, Raised, SlotFate, raise};
 pub use restore::retained;

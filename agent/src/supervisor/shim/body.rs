@@ -60,17 +60,27 @@ fn spawn(launch: &Launch, known: &Known, shown: Option<&Folder>, home: &Home) ->
         }
         Body::Release { apply } => ours(name::RELEASE_APPLY, &serde_json::to_string(apply)?),
         Body::Check { check } => ours(name::CHECK, &serde_json::to_string(check)?),
+        Body::System { .. } => {
+            let mut command = ours(name::SYSTEM, "");
+            command.envs(known.credentials.variables());
+            command.envs(shown.map(|folder| (VARIABLE, folder.path())));
+            command
+        }
+    };
+    let stdin = match &launch.body {
+        Body::System { order } => order.stdin()?,
+        Body::Command { .. } | Body::Release { .. } | Body::Check { .. } => Stdio::null(),
     };
     command
         .envs(&launch.environment)
         .current_dir(&launch.work)
-        .stdin(Stdio::null())
+        .stdin(stdin)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
     let user = match &launch.body {
         Body::Command { .. } | Body::Check { .. } => launch.user.as_ref(),
-        Body::Release { .. } => None,
+        Body::Release { .. } | Body::System { .. } => None,
     };
     let mut start = || limits::under(home.limits, || as_user::spawn(&mut command, user));
     match &home.cgroup {
@@ -91,6 +101,7 @@ fn not_spawned(launch: &Launch, error: &io::Error) -> ExitRecord {
         Body::Command { argv } => argv.first().map_or("", String::as_str),
         Body::Release { .. } => "the release adapter",
         Body::Check { .. } => "the check",
+        Body::System { order } => order.system.adapter().name(),
     };
     ExitRecord {
         at: wall_now(),

@@ -40,9 +40,6 @@ fn what_is_wrong_is_told_with_its_place() {
         ("reach = \"host\"", "reach = \"hosts\"", Code::InvalidValue, "8:9", "resource[0].reach"),
         ("reach = \"host\"", "", Code::MissingKey, "5:1", "resource[0]"),
         ("adapter = \"release\"", "adapter = \"relese\"", Code::InvalidValue, "7:11", "resource[0].adapter"),
-        ("adapter = \"release\"", "adapter = \"postgres\"", Code::NotSupported, "7:1", "resource[0].adapter"),
-        ("adapter = \"release\"", "adapter = \"git\"", Code::NotSupported, "7:1", "resource[0].adapter"),
-        ("adapter = \"release\"", "adapter = \"http\"", Code::NotSupported, "7:1", "resource[0].adapter"),
         ("{ root = \"/srv/shop\" }", "{ retain = 5 }", Code::MissingKey, "9:1", "resource[0].with"),
         (
             "{ root = \"/srv/shop\" }",

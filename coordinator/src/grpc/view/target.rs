@@ -96,7 +96,12 @@ fn unread(state: &TargetState, resource: &ResourceName, label: &str) -> String {
              --runner stopped --target-state applied --observed REV --how TEXT --confirm {}",
             state.spec.name
         ),
-        Some(ResourceAdapter::Command { inspect: Some(_), .. } | ResourceAdapter::Release { .. }) | None => {
+        Some(
+            ResourceAdapter::Command { inspect: Some(_), .. }
+            | ResourceAdapter::Release { .. }
+            | ResourceAdapter::System(_),
+        )
+        | None => {
             format!("an operator who may inspect: holdfast target inspect {}", state.spec.name)
         }
     }

@@ -1,0 +1,103 @@
+//! Carrying out one call: the way from an order to an adapter, and from its answer to an exit.
+
+use std::io::{Read, Write};
+use std::process::ExitCode;
+
+use holdfast_common::fence::Fence;
+use holdfast_common::outcome::Reading;
+use holdfast_common::system::System;
+
+use super::{Call, Credentials, Failure, Order};
+use crate::adapters::halt::{self, Who};
+
+/// How a change went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Applied {
+    /// The resource was changed by this call.
+    Now,
+    /// The operation had been applied before, and nothing was changed.
+    Before,
+}
+
+/// What an adapter does. It is made for one order with one credential set, and blocks.
+pub trait Adapter {
+    /// Says what would be refused, without the means to change anything.
+    fn examine(&self) -> Result<(), Failure>;
+    /// Makes the change under its fence, once, however often it is called.
+    fn apply(&self, fence: Fence) -> Result<Applied, Failure>;
+    /// Reads. What can't be read is an error, never "not there".
+    fn inspect(&self) -> Result<Reading, Failure>;
+    /// Raises the highest fence: repeatable, and never down. When it returns every lower fence is refused for good.
+    fn raise(&self, fence: Fence) -> Result<(), Failure>;
+}
+
+/// Carries out the order on standard input.
+pub(crate) fn main() -> ExitCode {
+    let mut text = String::new();
+    if let Err(error) = std::io::stdin().read_to_string(&mut text) {
+        return told(&Failure::Machinery(format!("could not read the order: {error}")));
+    }
+    match serde_json::from_str::<Order>(&text) {
+        Ok(order) => run(&order),
+        Err(error) => told(&Failure::Machinery(format!("could not read the order: {error}"))),
+    }
+}
+
+fn run(order: &Order) -> ExitCode {
+    let done = match adapter(order, Credentials::of_process()) {
+        Ok(adapter) => carry_out(order, adapter.as_ref()),
+        Err(failure) => Err(failure),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => told(&failure),
+    }
+}
+
+fn adapter(order: &Order, _credentials: Credentials) -> Result<Box<dyn Adapter>, Failure> {
+    match &order.system {
+        System::Postgres(_) | System::Git(_) | System::Http(_) | System::External(_) => {
+            Err(Failure::Resource(format!("adapter {} is not in this build", order.system.adapter().name())))
+        }
+    }
+}
+
+fn carry_out(order: &Order, adapter: &dyn Adapter) -> Result<(), Failure> {
+    match order.call {
+        Call::Examine { .. } => adapter.examine(),
+        Call::Apply { fence, .. } => {
+            halt::set_who(Who::Apply);
+            let said = match adapter.apply(fence)? {
+                Applied::Now => "applied",
+                Applied::Before => "applied before, nothing changed",
+            };
+            say(said);
+            Ok(())
+        }
+        Call::Inspect => {
+            halt::set_who(Who::Inspect);
+            answer(&adapter.inspect()?)
+        }
+        Call::Raise { fence } => {
+            halt::set_who(Who::Raise);
+            adapter.raise(fence)?;
+            answer(&adapter.inspect()?)
+        }
+    }
+}
+
+fn answer(reading: &Reading) -> Result<(), Failure> {
+    let text = serde_json::to_string(reading).expect("plain data serializes");
+    writeln!(std::io::stdout(), "{text}").map_err(|error| Failure::Machinery(format!("could not answer: {error}")))
+}
+
+fn told(failure: &Failure) -> ExitCode {
+    say(&failure.to_string());
+    ExitCode::from(failure.exit())
+}
+
+/// A failed write to a log that nobody reads changes nothing about the exit.
+fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
