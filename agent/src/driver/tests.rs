@@ -176,6 +176,7 @@ fn config(folder: &std::path::Path) -> Config {
         labels: BTreeMap::new(),
         policy: config::Policy { targets: vec!["shop@*".to_owned()], ..config::Policy::default() },
         resource: Vec::new(),
+        external: std::collections::BTreeMap::new(),
         fetch: config::Fetch::default(),
         machine: config::Machine::default(),
         disk: config::Disk::default(),

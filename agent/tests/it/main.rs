@@ -3,6 +3,7 @@
 
 mod cgroup;
 mod checks;
+mod conformance;
 mod host;
 mod prune;
 mod release;

@@ -121,7 +121,10 @@ every! {
         DataRecovery::Restore { .. } => "restore",
     }
     Reach { Reach::Host => "host", Reach::Shared => "shared" }
-    Adapter { Adapter::Command => "command", Adapter::Release => "release", Adapter::Check => "check" }
+    Adapter {
+        Adapter::Command => "command", Adapter::Release => "release", Adapter::Check => "check",
+        Adapter::Postgres => "postgres", Adapter::Git => "git", Adapter::Http => "http", Adapter::External => "external",
+    }
     Inspect { Inspect::None => "none", Inspect::Revision => "revision", Inspect::Operation => "operation" }
     Enforce { Enforce::None => "none", Enforce::Revision => "revision", Enforce::Fence => "fence" }
 }

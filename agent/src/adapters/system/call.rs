@@ -57,10 +57,15 @@ fn run(order: &Order) -> ExitCode {
 
 fn adapter(order: &Order, _credentials: Credentials) -> Result<Box<dyn Adapter>, Failure> {
     match &order.system {
-        System::Postgres(_) | System::Git(_) | System::Http(_) | System::External(_) => {
-            Err(Failure::Resource(format!("adapter {} is not in this build", order.system.adapter().name())))
-        }
+        System::Postgres(_) => not_here(order),
+        System::Git(_) => not_here(order),
+        System::Http(_) => not_here(order),
+        System::External(_) => not_here(order),
     }
+}
+
+fn not_here(order: &Order) -> Result<Box<dyn Adapter>, Failure> {
+    Err(Failure::Resource(format!("adapter {} is not in this build", order.system.adapter().name())))
 }
 
 fn carry_out(order: &Order, adapter: &dyn Adapter) -> Result<(), Failure> {

@@ -11,7 +11,9 @@ fn with_inputs(inputs: &str, run: &str) -> String {
 fn argv(text: &str, inputs: &[(&str, &str)]) -> Vec<String> {
     match resolve(text, inputs).unwrap_or_else(|errors| panic!("{errors}")).steps.remove(0).body {
         StepBody::Command { argv } => argv,
-        StepBody::Release { .. } | StepBody::Restore | StepBody::Check(_) => panic!("a command was asked for"),
+        StepBody::Release { .. } | StepBody::Restore | StepBody::Check(_) | StepBody::System(_) => {
+            panic!("a command was asked for")
+        }
     }
 }
 

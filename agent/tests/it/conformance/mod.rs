@@ -1,0 +1,5 @@
+//! One suite for every adapter: what it declares against what it does, on a real resource, with real processes.
+
+mod subject;
+
+pub(crate) use subject::{Named, Subject};
