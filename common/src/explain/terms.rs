@@ -170,6 +170,38 @@ pub(super) const TERMS: &[(&str, Explanation)] = &[
         ),
     ),
     (
+        "postgres",
+        term(
+            "The adapter that migrates a PostgreSQL schema. The database refuses old fences and other revisions in the transaction of each migration, and its ledger tells what became of each operation.",
+            ABILITY,
+            "Fence off, inspect, decide.",
+        ),
+    ),
+    (
+        "git",
+        term(
+            "The adapter that commits to branches of a Git repository. One atomic push moves the branches and a ref that holds the fence, so old fences are refused and each operation can be read.",
+            ABILITY,
+            "Fence off, inspect, decide.",
+        ),
+    ),
+    (
+        "http",
+        term(
+            "The adapter that asks a deployment API for a change. What the API refuses and tells its target declares, and nothing beyond that is claimed.",
+            ABILITY,
+            "Where the API tells an operation apart, inspect; else look yourself, and attest what you saw.",
+        ),
+    ),
+    (
+        "external",
+        term(
+            "The adapter that hands each call to a program of the host. What it can prove its target declares, and the program must confirm.",
+            ABILITY,
+            "An agent's configuration must name the program under [external].",
+        ),
+    ),
+    (
         "check",
         term(
             "The adapter that looks whether what was changed is healthy, over HTTP or TCP. It changes nothing.",

@@ -120,12 +120,9 @@ fn exit_codes_that_are_worth_another_try_are_those_of_a_failure() {
 
 #[test]
 fn what_this_version_cannot_honour_is_refused_by_its_code_and_named() {
-    let migrating = format!("with = {{ archive = \"a.tgz\", sha256 = \"{SHA}\", migrations = \"db\" }}");
-    let errors = refusal(&deployment(&format!("[[step]]\nname = \"switch\"\n{migrating}")));
-    assert_eq!(
-        (only(&errors).code, only(&errors).key.as_deref()),
-        (Code::NotSupported, Some("step[0].with.migrations"))
-    );
+    let approved = TARGET.replace("[[resource]]", "[approval]\npeople = 1\n[[resource]]");
+    let errors = TargetFile::parse(&approved).expect_err("this version asks nobody");
+    assert_eq!((only(&errors).code, only(&errors).key.as_deref()), (Code::NotSupported, Some("approval.people")));
     assert_eq!(errors.code(), Code::NotSupported);
     let harmless = "data = \"none\"\n[reconcile]\npolicy = \"manual\"\n";
     resolve(&step(harmless), &[]).expect("asks for nothing more than this version does");
@@ -143,8 +140,8 @@ fn a_deployment_names_a_policy_and_leaves_patience_to_its_target() {
 
 #[test]
 fn what_is_wrong_in_any_version_is_not_called_unsupported() {
-    let migrating = format!("with = {{ archive = \"a.tgz\", sha256 = \"{SHA}\", migrations = \"db\" }}");
-    let errors = refusal(&deployment(&format!("[retry]\nmax_atempts = 1\n[[step]]\nname = \"switch\"\n{migrating}")));
+    let approved = TARGET.replace("[[resource]]", "quue = \"fifo\"\n[approval]\npeople = 1\n[[resource]]");
+    let errors = TargetFile::parse(&approved).expect_err("a key that nobody knows");
     let codes: Vec<Code> = errors.iter().map(|error| error.code).collect();
     assert_eq!(codes, [Code::UnknownKey, Code::NotSupported]);
     assert_eq!(errors.code(), Code::UnknownKey);
@@ -209,8 +206,6 @@ fn archives_have_a_known_source_and_a_digest() {
     assert_eq!(crate::file::uploads_without_digest(&two), ["dist/a.tgz"]);
     let uploads = file(&with("upload:dist/a.tgz", SHA)).uploads(&BTreeMap::new());
     assert_eq!(uploads, [("dist/a.tgz".to_owned(), SHA.to_owned())].into());
-    let postgres = deployment("[[step]]\nname = \"m\"\nwith = { migrations = \"db/\", to = \"0042\" }");
-    assert!(refusal(&postgres).iter().all(|error| error.code == Code::NotSupported), "{}", refusal(&postgres));
 }
 
 #[test]
