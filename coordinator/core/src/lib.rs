@@ -56,4 +56,4 @@ pub use open_decisions::{Checklist, open_decisions};
 pub use refusal::Refusal;
 pub use reservation::QUEUE_MAX;
 pub use state::TargetState;
-pub use weigh::{Contradiction, contradiction};
+pub use weigh::{Contradiction, Odd, contradiction, standing};

@@ -45,6 +45,10 @@ pub struct TargetState {
     pub home: Option<AgentName>,
     /// The identity that each resource told when it was first read. A reading of another one proves nothing.
     pub identities: BTreeMap<ResourceName, String>,
+    /// The highest fence that each resource has shown or confirmed. It never goes down: a resource that shows a lower one was put
+    /// back to an earlier state.
+    #[serde(default)]
+    pub floors: BTreeMap<ResourceName, Fence>,
     /// What is known of each resource.
     pub resources: BTreeMap<ResourceName, ResourceKnowledge>,
     /// The deployment that holds the reservation.

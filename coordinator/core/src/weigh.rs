@@ -25,6 +25,7 @@
 //! the lock is asked for anew: the runner may have been taken for out on such a word.
 
 use holdfast_common::adapter::{Capability, Inspect};
+use holdfast_common::fence::Fence;
 use holdfast_common::id::{AgentName, EvidenceId, IncarnationId, OperationId, ResourceName, Revision, StepName};
 use holdfast_common::outcome::{OperationState, Reading, StepEnd};
 use holdfast_common::recovery::{AttestedRunner, AttestedTarget, Runner};
@@ -399,11 +400,14 @@ fn weigh_step(
             if *about == Some(attempt.id) && of == &step.name =>
         {
             let in_order = *after_runner_out || bugs::on(Bug::ReadingBeforeRunnerOut);
-            if !in_order
-                || is_stale(deployment, attempt, agent, evidence)
-                || !is_right_resource(state, resource, reading)
-            {
+            if !in_order || is_stale(deployment, attempt, agent, evidence) {
                 return known;
+            }
+            match standing(state, resource, reading) {
+                // What was read of the right one before still says what it said.
+                Some(Odd::Other) if !known.evidence.is_empty() => return known,
+                Some(odd @ (Odd::Other | Odd::WentBack { .. })) => return unknown(odd.words(resource), ids),
+                None => {}
             }
             let found = reading.state_of(step.revision.as_ref());
             let since = if found == reading.state { "" } else { ": it was applied, and another revision is there now" };
@@ -464,14 +468,7 @@ fn weigh_step(
                 && late_end(report, &step.name) == Some(StepEnd::Applied)
                 && known.state != OperationState::Applied =>
         {
-            StepKnown {
-                state: OperationState::Unknown,
-                because: "its journal says that it was applied, a person attested otherwise before".to_owned(),
-                observed: None,
-                active: None,
-                evidence: ids,
-                attested: false,
-            }
+            unknown("its journal says that it was applied, a person attested otherwise before".to_owned(), ids)
         }
         EvidenceBody::Inspection { .. }
         | EvidenceBody::Attested { .. }
@@ -485,10 +482,53 @@ fn weigh_step(
     }
 }
 
-/// Whether a reading comes from the resource that was read before, as far as one was.
-pub(crate) fn is_right_resource(state: &TargetState, resource: &ResourceName, reading: &Reading) -> bool {
+fn unknown(because: String, evidence: Vec<EvidenceId>) -> StepKnown {
+    StepKnown { state: OperationState::Unknown, because, observed: None, active: None, evidence, attested: false }
+}
+
+/// Why a reading does not speak for the resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Odd {
+    /// It comes from another one than was read before.
+    Other,
+    /// The resource was put back to an earlier state, as from a backup: it had shown or confirmed this fence.
+    WentBack {
+        /// The highest that it had shown.
+        from: Fence,
+    },
+}
+
+impl Odd {
+    /// For people.
+    #[must_use]
+    pub fn words(self, resource: &ResourceName) -> String {
+        match self {
+            Odd::Other => {
+                format!("what was read is another resource than the {resource} that was read before: it proves nothing")
+            }
+            Odd::WentBack { from } => format!(
+                "{resource} went back to an earlier state, as from a backup: it had seen fence {from}, and what it shows now is below. It proves nothing"
+            ),
+        }
+    }
+}
+
+/// Why a reading does not speak for the resource, as far as it was read before; `None` where it does.
+#[must_use]
+pub fn standing(state: &TargetState, resource: &ResourceName, reading: &Reading) -> Option<Odd> {
     let right = state.identities.get(resource).is_none_or(|known| known == &reading.resource_identity);
-    right || bugs::on(Bug::OtherResourceCounts)
+    if !right && !bugs::on(Bug::OtherResourceCounts) {
+        return Some(Odd::Other);
+    }
+    let floor = state.floors.get(resource).copied().filter(|_| right);
+    floor
+        .filter(|floor| reading.highest_fence.is_some_and(|highest| highest < *floor))
+        .map(|from| Odd::WentBack { from })
+}
+
+/// Whether a reading speaks for the resource.
+pub(crate) fn is_right_resource(state: &TargetState, resource: &ResourceName, reading: &Reading) -> bool {
+    standing(state, resource, reading).is_none()
 }
 
 /// Whether a person attested something about the last attempt.

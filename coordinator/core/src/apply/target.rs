@@ -10,6 +10,7 @@ use crate::state::{
     CancelCause, Cancellation, DecisionRecord, EventSequence, Evidence, EvidenceBody, Inquiry, InquiryKind,
     ResourceKnowledge, TargetState,
 };
+use crate::weigh;
 
 pub(super) fn declared(spec: &TargetSpec) -> TargetState {
     TargetState {
@@ -19,6 +20,7 @@ pub(super) fn declared(spec: &TargetSpec) -> TargetState {
         next_number: 1,
         home: None,
         identities: BTreeMap::new(),
+        floors: BTreeMap::new(),
         resources: spec.resources.iter().map(|r| (r.name.clone(), ResourceKnowledge::Never)).collect(),
         current: None,
         queue: VecDeque::new(),
@@ -37,14 +39,17 @@ pub(super) fn declared_anew(state: &mut TargetState, spec: &TargetSpec) {
         (resource.name.clone(), kept)
     });
     let resources: BTreeMap<_, _> = resources.collect();
-    let identities: BTreeMap<_, _> =
-        state.identities.iter().filter(|(name, _)| same(name)).map(|(n, i)| (n.clone(), i.clone())).collect();
+    let mut identities = state.identities.clone();
+    identities.retain(|name, _| same(name));
+    let mut floors = state.floors.clone();
+    floors.retain(|name, _| same(name));
     if state.spec.agents != spec.agents {
         state.home = None;
     }
     state.resources.retain(|_, known| matches!(known, ResourceKnowledge::Unknown { .. }));
     state.resources.extend(resources);
     state.identities = identities;
+    state.floors = floors;
     state.spec = spec.clone();
 }
 
@@ -54,6 +59,24 @@ pub(super) fn filed(state: &mut TargetState, id: DeploymentId, evidence: &Eviden
         && !state.identities.contains_key(resource)
     {
         state.identities.insert(resource.clone(), reading.resource_identity.clone());
+    }
+    let shown = match &evidence.body {
+        EvidenceBody::Inspection { resource, reading, .. } if weigh::standing(state, resource, reading).is_none() => {
+            reading.highest_fence.map(|fence| (resource, fence))
+        }
+        EvidenceBody::FencedOff { resource, fence, .. } => Some((resource, *fence)),
+        EvidenceBody::Inspection { .. }
+        | EvidenceBody::LateReport { .. }
+        | EvidenceBody::JournalWord { .. }
+        | EvidenceBody::Attested { .. }
+        | EvidenceBody::InquiryFailed { .. }
+        | EvidenceBody::IdentityLocked { .. }
+        | EvidenceBody::IdentityUnlocked { .. }
+        | EvidenceBody::Note { .. } => None,
+    };
+    if let Some((resource, fence)) = shown {
+        let floor = state.floors.entry(resource.clone()).or_insert(fence);
+        *floor = fence.max(*floor);
     }
     let Some(deployment) = state.deployment_mut(id) else { return Ok(()) };
     if evidence.sequence.0 != deployment.newest_evidence().0 + 1 {

@@ -470,6 +470,38 @@ pub fn a_reading_of_another_resource_proves_nothing() {
 }
 
 #[test]
+fn a_reading_of_a_resource_that_went_back_to_an_earlier_state_proves_nothing_until_it_is_raised_anew() {
+    let (mut scene, _, claim) = uncertain();
+    let raise = scene.inquiry(true);
+    scene.answer(raise, true, OperationState::Unknown);
+    let reading = |highest_fence| Reading {
+        resource_identity: "one".into(),
+        state: OperationState::NotApplied,
+        revision: Some(revision("r0")),
+        active: None,
+        highest_fence: Some(highest_fence),
+        retained: Vec::new(),
+        detail: String::new(),
+    };
+    let say = |scene: &mut Scene, inquiry, finding| {
+        let asked = scene.current().inquiries.iter().find(|asked| asked.id == inquiry).expect("open").clone();
+        let speaker = Speaker { agent: asked.agent, incarnation: incarnation_id(0) };
+        let evidence = scene.world.draw_evidence();
+        let input = Input::InquiryAnswered { speaker, inquiry, finding, evidence };
+        scene.world.feed(0, &input).expect("never refused");
+    };
+    let look = scene.inquiry(false);
+    say(&mut scene, look, Finding::Read(reading(claim.fence)));
+    let list = scene.list();
+    assert_eq!((list.runner, list.steps[0].state), (Runner::FencedOff, OperationState::Unknown));
+    assert!(list.steps[0].because.contains("went back to an earlier state"), "{}", list.steps[0].because);
+    let again = scene.inquiry(true);
+    let InquiryKind::FenceOff { fence } = scene.current().inquiries[0].kind else { panic!("a raise") };
+    say(&mut scene, again, Finding::Raised { reading: reading(fence) });
+    assert_eq!(scene.list().steps[0].state, OperationState::NotApplied);
+}
+
+#[test]
 fn a_raise_is_above_every_lease_and_the_next_lease_above_the_raise() {
     let (mut scene, _, claim) = uncertain();
     let raise = scene.inquiry(true);

@@ -128,6 +128,7 @@ mod bare {
             next_number,
             home,
             identities,
+            floors,
             resources,
             current,
             queue,
@@ -136,7 +137,8 @@ mod bare {
         } = state;
         let held: Vec<Bare<'_>> = current.iter().map(Bare).collect();
         let queue: Vec<Bare<'_>> = queue.iter().map(Bare).collect();
-        (fence, next_number, home, identities, resources, held, queue, hold, order).serialize(to)
+        let known = (identities, floors, resources);
+        (fence, next_number, home, known, held, queue, hold, order).serialize(to)
     }
 
     pub fn ended<S: Serializer>(ended: &BTreeMap<DeploymentId, Deployment>, to: S) -> Result<S::Ok, S::Error> {

@@ -8,12 +8,13 @@ use std::time::Duration;
 use holdfast_common::adapter::Reverse;
 use holdfast_common::code::Code;
 use holdfast_common::id::{AgentName, DeploymentId, EvidenceId, OperationId, ResourceName};
+use holdfast_common::outcome::Reading;
 use holdfast_common::problem::Problem;
 use holdfast_common::spec::{ResourceSpec, StepEffect, StepSpec};
-use holdfast_coordinator_core::TargetState;
 use holdfast_coordinator_core::input::Finding;
 use holdfast_coordinator_core::rollback::Retained;
 use holdfast_coordinator_core::state::{Evidence, EvidenceBody};
+use holdfast_coordinator_core::{TargetState, standing};
 use holdfast_proto::convert::{reading_to_wire, resource_to_wire, step_to_wire};
 use holdfast_proto::v1;
 use tonic::Status;
@@ -41,19 +42,19 @@ pub(super) async fn inspect(call: Call<'_, v1::InspectTargetRequest>) -> Result<
     let asked = Asked::Inspect { deployment: deployment.id, by: by.name.clone() };
     let inquiry = inquire::open(shared, &by, &about, asked).await?;
     let reading = match inquire::answer_to(shared, deployment.id, inquiry, wait).await? {
-        Some(evidence) => kept(&evidence),
+        Some(evidence) => kept(state, &evidence),
         None => v1::ResourceReading { detail: "no answer came in time".to_owned(), ..v1::ResourceReading::default() },
     };
     Ok(v1::InspectTargetResponse { readings: vec![reading] })
 }
 
-fn kept(evidence: &Evidence) -> v1::ResourceReading {
+fn kept(state: &TargetState, evidence: &Evidence) -> v1::ResourceReading {
     match &evidence.body {
         EvidenceBody::Inspection { agent, resource, reading, .. } => v1::ResourceReading {
             resource: resource.to_string(),
             agent: agent.to_string(),
             reading: Some(reading_to_wire(reading)),
-            detail: String::new(),
+            detail: odd(state, resource, reading),
         },
         EvidenceBody::InquiryFailed { agent, detail, .. } => {
             v1::ResourceReading { agent: agent.to_string(), detail: detail.clone(), ..v1::ResourceReading::default() }
@@ -72,7 +73,7 @@ async fn at_rest(shared: &Shared, state: &TargetState, wait: Duration) -> Result
     let mut readings = Vec::new();
     for resource in &state.spec.resources {
         readings.push(match look(shared, state, resource, wait).await? {
-            Ok((agent, finding)) => shown(&resource.name, &agent, finding),
+            Ok((agent, finding)) => shown(state, &resource.name, &agent, finding),
             Err(why) => unread(&resource.name, why),
         });
     }
@@ -141,9 +142,16 @@ async fn look(
     })
 }
 
-fn shown(resource: &ResourceName, agent: &AgentName, finding: Finding) -> v1::ResourceReading {
+/// Why it does not speak for the resource; empty where it does.
+fn odd(state: &TargetState, resource: &ResourceName, reading: &Reading) -> String {
+    standing(state, resource, reading).map(|odd| odd.words(resource)).unwrap_or_default()
+}
+
+fn shown(state: &TargetState, resource: &ResourceName, agent: &AgentName, finding: Finding) -> v1::ResourceReading {
     let (reading, detail) = match finding {
-        Finding::Read(reading) | Finding::Raised { reading } => (Some(reading_to_wire(&reading)), String::new()),
+        Finding::Read(reading) | Finding::Raised { reading } => {
+            (Some(reading_to_wire(&reading)), odd(state, resource, &reading))
+        }
         Finding::Failed { detail } => (None, detail),
     };
     v1::ResourceReading { resource: resource.to_string(), agent: agent.to_string(), reading, detail }

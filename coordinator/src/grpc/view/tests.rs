@@ -128,6 +128,7 @@ fn uncertain() -> TargetState {
         next_number: 13,
         home: Some(AgentName::new("web-07").unwrap()),
         identities: BTreeMap::new(),
+        floors: BTreeMap::new(),
         resources: BTreeMap::new(),
         current: Some(deployment),
         queue: VecDeque::new(),
