@@ -36,7 +36,13 @@ impl Operator {
     /// Connects when the first call needs it.
     #[must_use]
     pub fn new(address: &str, tls: &ClientTls, token: &str) -> Self {
-        let channel = channel::connect_lazy(address, tls, &Limits::default()).expect("a test's address is sound");
+        Self::over(address, tls, token, &Limits::default())
+    }
+
+    /// The same over a connection with other bounds.
+    #[must_use]
+    pub fn over(address: &str, tls: &ClientTls, token: &str, limits: &Limits) -> Self {
+        let channel = channel::connect_lazy(address, tls, limits).expect("a test's address is sound");
         let bearer = Bearer::new(token).expect("a test's token is sound");
         Self { client: OperatorServiceClient::with_interceptor(channel, bearer) }
     }

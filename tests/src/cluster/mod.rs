@@ -19,6 +19,7 @@ use std::time::Duration;
 use holdfast::ca::{Authority, Pair};
 use holdfast::proxy::Proxy;
 use holdfast_common::id::AgentName;
+use holdfast_net::channel::Limits;
 use holdfast_net::tls::{ClientTls, ServerTls};
 use holdfast_proto::v1::{Contact, Hello};
 use tonic::Status;
@@ -270,6 +271,13 @@ impl Cluster {
     #[must_use]
     pub fn operator_with(&self, token: &str) -> Operator {
         Operator::new(&self.address(), &self.tls(None), token)
+    }
+
+    /// The operator's API over a connection with the smallest windows that HTTP/2 has.
+    #[must_use]
+    pub fn narrow_operator(&self) -> Operator {
+        let limits = Limits { stream_window: 1, connection_window: 65_535, ..Limits::default() };
+        Operator::over(&self.address(), &self.tls(None), self.coordinator.admin(), &limits)
     }
 
     /// Where operators connect.

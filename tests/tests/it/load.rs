@@ -106,7 +106,7 @@ async fn on_a_host_at_four_times_its_load_heartbeats_keep_their_pace_and_silent_
     ledger.check_begun(1);
 }
 
-/// F34
+/// F34. The readers have the smallest windows that HTTP/2 has, all on one connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_mebibytes_without_a_line_feed_and_stuck_readers_delay_no_heartbeat_and_no_result() {
     const STREAMS: usize = 64;
@@ -128,7 +128,7 @@ async fn a_hundred_mebibytes_without_a_line_feed_and_stuck_readers_delay_no_hear
         deployment.attempts.last().is_some_and(|attempt| attempt.steps[0].started.is_some())
     };
     operator.until(&label, "the step to run", begun).await;
-    let (reader, mut stuck) = (cluster.operator(), Vec::new());
+    let (reader, mut stuck) = (cluster.narrow_operator(), Vec::new());
     for _ in 0..STREAMS {
         let request = ReadLogsRequest { deployment: label.clone(), follow: true, ..ReadLogsRequest::default() };
         let mut client = reader.client.clone();

@@ -116,8 +116,8 @@ impl Plan {
             .keep_alive_timeout(self.limits.keepalive_timeout)
             .keep_alive_while_idle(true)
             .http2_max_header_list_size(self.limits.header_bytes)
-            .initial_stream_window_size(256 * 1024)
-            .initial_connection_window_size(1024 * 1024)
+            .initial_stream_window_size(self.limits.stream_window)
+            .initial_connection_window_size(self.limits.connection_window)
     }
 
     fn first(&self) -> &Host {

@@ -35,6 +35,10 @@ pub struct Limits {
     pub keepalive_timeout: Duration,
     /// Largest response headers or trailers, in bytes. Error details travel in them.
     pub header_bytes: u32,
+    /// What the peer may send on one stream before it is read, in bytes.
+    pub stream_window: u32,
+    /// What the peer may send on all streams before it is read, in bytes. HTTP/2 has no less than 65,535.
+    pub connection_window: u32,
 }
 
 impl Default for Limits {
@@ -44,6 +48,8 @@ impl Default for Limits {
             keepalive_interval: Duration::from_secs(5),
             keepalive_timeout: Duration::from_secs(5),
             header_bytes: 64 * 1024,
+            stream_window: 256 * 1024,
+            connection_window: 1024 * 1024,
         }
     }
 }

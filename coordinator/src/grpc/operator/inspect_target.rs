@@ -42,7 +42,7 @@ pub(super) async fn inspect(call: Call<'_, v1::InspectTargetRequest>) -> Result<
     let asked = Asked::Inspect { deployment: deployment.id, by: by.name.clone() };
     let inquiry = inquire::open(shared, &by, &about, asked).await?;
     let reading = match inquire::answer_to(shared, deployment.id, inquiry, wait).await? {
-        Some(evidence) => kept(state, &evidence),
+        Some(evidence) => kept(&state, &evidence),
         None => v1::ResourceReading { detail: "no answer came in time".to_owned(), ..v1::ResourceReading::default() },
     };
     Ok(v1::InspectTargetResponse { readings: vec![reading] })
