@@ -36,6 +36,7 @@ mod network;
 mod old_agents;
 mod outputs;
 mod packages;
+mod paused_agent;
 mod policy;
 mod reconnect;
 mod recovery;
