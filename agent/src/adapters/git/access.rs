@@ -82,6 +82,18 @@ pub(super) fn git(url: &str, credentials: &Credentials, time: Option<Duration>) 
     Ok(Git::new(environment, settings, secrets, time))
 }
 
+/// The target's file had a stricter rule; what git could take for more than one name is looked at once more.
+pub(super) fn refuse_odd_branches(branches: &[String]) -> Result<(), Failure> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-/+@".contains(c);
+    let part =
+        |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with('.') && !part.ends_with(".lock");
+    let odd = |name: &&String| !name.chars().all(plain) || name.contains("..") || !name.split('/').all(part);
+    match branches.iter().find(odd) {
+        Some(name) => Err(Failure::Resource(format!("{name:?} is no branch's name"))),
+        None => Ok(()),
+    }
+}
+
 /// How a remote is reached.
 #[derive(Debug, PartialEq, Eq)]
 enum Server<'a> {

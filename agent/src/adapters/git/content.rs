@@ -87,11 +87,12 @@ impl Content {
 fn fill(repository: &Repository<'_>, index: &Path, files: &BTreeMap<String, File>) -> Result<(), Error> {
     let lines: String = files.iter().map(|(path, file)| format!("{} {}\t{path}\0", file.mode, file.oid)).collect();
     let ended = repository.run("update-index").args(["-z", "--index-info"]).index(index).input(lines).end()?;
-    match (ended.success, ended.said.to_lowercase().contains("invalid path")) {
-        (true, false) => Ok(()),
-        (_, true) => Err(Failure::Content(format!("git takes no such path: {}", ended.said)).into()),
-        (false, false) => Err(Error::Cache(format!("git update-index: {}", ended.said))),
+    // What breaks its rules git leaves out, says so, and goes on.
+    let lower = ended.said.to_lowercase();
+    if lower.contains("ignoring path") || lower.contains("invalid path") {
+        return Err(Failure::Content(format!("git takes no such path: {}", ended.said)).into());
     }
+    if ended.success { Ok(()) } else { Err(Error::Cache(format!("git update-index: {}", ended.said))) }
 }
 
 fn open(change: &Commit, path: Option<&Path>) -> Result<Option<Archive>, Error> {

@@ -87,6 +87,7 @@ impl<'a> Git<'a> {
             Call::Apply { .. } => None,
             Call::Examine { .. } | Call::Inspect | Call::Raise { .. } => Some(LOOK_TIME),
         };
+        access::refuse_odd_branches(&declared.branches)?;
         Ok(Self { order, declared, git: access::git(&declared.url, credentials, time)? })
     }
 
