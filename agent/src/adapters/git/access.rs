@@ -111,8 +111,9 @@ fn server(url: &str) -> Result<Server<'_>, Failure> {
     }
     let (scheme, rest) = url.split_once("://").ok_or_else(refused)?;
     let authority = rest.split('/').next().unwrap_or_default();
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     match scheme {
-        _ if authority.is_empty() || authority.starts_with('-') => Err(refused()),
+        _ if host.is_empty() || host.starts_with('-') || authority.starts_with('-') => Err(refused()),
         "http" | "https" if !authority.contains('@') => Ok(Server::Http(&url[..scheme.len() + 3 + authority.len()])),
         "ssh" => Ok(Server::Ssh),
         _ => Err(refused()),
@@ -220,6 +221,7 @@ mod tests {
             "fd::7",
             "https://",
             "ssh://-oProxyCommand=id/x",
+            "ssh://git@-oProxyCommand=id/x",
             "https://a:b@git.example/",
             "git@git.example:a",
             "shop.git",

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::atomic::Ordering;
 
 use holdfast_agent::adapters::system::{Call, Operation};
-use holdfast_common::adapter::Capability;
+use holdfast_common::adapter::{Capability, Enforce};
 use holdfast_common::fence::Fence;
 use holdfast_common::id::Revision;
 use holdfast_common::system::System;
@@ -132,6 +132,12 @@ fn a_repository_that_is_down_loses_answers_or_was_put_back_is_what_the_suite_tak
             .then(|| serde_json::from_slice::<holdfast_common::outcome::Reading>(&output.stdout).unwrap())
     };
     let mut subject = Repository::new();
+    assert_eq!(subject.capability().enforce, Enforce::Fence);
+    for call in subject.calls().into_iter().filter(|call| *call != "pushed") {
+        let halt = format!("apply.{call}=abort");
+        let output = subject.apply(&named(1), fence(1)).env("HOLDFAST_HALT", halt).output().unwrap();
+        assert_eq!((output.status.code(), subject.underwent()), (None, Vec::new()), "{call}");
+    }
     assert!(subject.apply(&named(1), fence(1)).output().unwrap().status.success());
     subject.back_up();
     subject.down();

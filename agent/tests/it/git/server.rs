@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,12 +63,12 @@ impl Drop for Server {
     }
 }
 
-fn serve(listener: &TcpListener, root: &PathBuf, ways: &Arc<Ways>) {
+fn serve(listener: &TcpListener, root: &Path, ways: &Arc<Ways>) {
     for stream in listener.incoming() {
         if ways.ends.load(Ordering::SeqCst) {
             return;
         }
-        let (root, ways) = (root.clone(), Arc::clone(ways));
+        let (root, ways) = (root.to_owned(), Arc::clone(ways));
         // A client that goes away in the middle is no fault of the server's.
         std::thread::spawn(move || stream.and_then(|stream| answer(&stream, &root, &ways)));
     }
