@@ -115,6 +115,18 @@ fn an_empty_repository_gets_its_first_commit() {
 }
 
 #[test]
+fn a_repository_that_counts_by_sha256_is_one_like_any_other() {
+    let bare = Bare::of_format("sha256");
+    bare.commit("main", &[("README", "by hand\n")]);
+    let shop = Resource::of(&bare, &["main"], "apps/shop");
+    succeeds(&mut shop.examine(change(1)));
+    succeeds(&mut shop.apply(change(1), fence(1)));
+    assert_eq!(shop.raise(fence(2)).highest_fence, Some(fence(2)));
+    let reading = shop.inspect(1);
+    assert_eq!((reading.state, reading.revision.unwrap().as_str()), (OperationState::Applied, "v1"));
+}
+
+#[test]
 fn a_stale_fence_is_refused_and_a_raise_is_repeatable_and_never_goes_down() {
     let bare = Bare::new(&["main"]);
     let shop = Resource::of(&bare, &["main"], "apps/shop");
@@ -162,6 +174,7 @@ fn a_crash_anywhere_leaves_nothing_or_all_of_it_and_the_next_try_goes_well() {
         let mut crashing = shop.apply(change(1), fence(1));
         let output = crashing.env("HOLDFAST_HALT", format!("apply.{call}=abort")).output().unwrap();
         assert!(output.status.code().is_none(), "{call}");
+        std::fs::create_dir_all(shop.cache.join("0.git/stage-of-a-crash")).unwrap();
         if call == "pushed" {
             assert_eq!(shop.inspect(1).state, OperationState::Applied);
         } else {
@@ -171,6 +184,7 @@ fn a_crash_anywhere_leaves_nothing_or_all_of_it_and_the_next_try_goes_well() {
         for branch in ["main", "live"] {
             assert_eq!(bare.underwent(branch), ["v1"], "{call}");
         }
+        assert!(!shop.cache.join("0.git/stage-of-a-crash").exists());
     }
 }
 
@@ -354,9 +368,7 @@ fn what_a_shallow_repository_does_not_have_is_unknown_and_never_guessed() {
     let shop = Resource::of(&bare, &["main"], "apps/shop");
     succeeds(&mut shop.apply(change(1), fence(1)));
     succeeds(&mut shop.apply(change(2), fence(2)));
-    for at in 0..60 {
-        bare.commit("main", &[("other", &at.to_string())]);
-    }
+    bare.history("main", 60);
     assert_eq!(shop.inspect(1).state, OperationState::Applied, "far back, and there");
     let copy = |name: &str, ledger: &[&str]| {
         let path = bare.folder.0.join(name);

@@ -22,6 +22,9 @@ const SLOTS: usize = 16;
 /// With more packs it is made anew, since nobody tidies up here.
 const MOST_PACKS: usize = 64;
 
+/// How names of what is of one call alone begin.
+const KINDS: [&str; 2] = ["index-", "stage-"];
+
 /// The repository of one call.
 pub(super) struct Repository<'a> {
     git: &'a Git,
@@ -39,7 +42,9 @@ impl<'a> Repository<'a> {
     ) -> Result<T, Error> {
         let repository = Self::take(git, cache)?;
         let was_there = repository.is_fit(object);
-        if !was_there {
+        if was_there {
+            repository.sweep()?;
+        } else {
             repository.renew(object)?;
         }
         match act(&repository) {
@@ -69,6 +74,18 @@ impl<'a> Repository<'a> {
         fits && fs::read_dir(self.path.join("objects/pack")).is_ok_and(|packs| packs.count() <= 2 * MOST_PACKS)
     }
 
+    /// What calls that were killed have left. It holds the lock, so nobody is at work with it.
+    fn sweep(&self) -> Result<(), Error> {
+        for entry in fs::read_dir(&self.path)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if KINDS.iter().any(|kind| name.to_string_lossy().starts_with(kind)) {
+                drop(Fresh(entry.path()));
+            }
+        }
+        Ok(())
+    }
+
     fn renew(&self, object: Option<&Oid>) -> Result<(), Error> {
         match fs::remove_dir_all(&self.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
@@ -85,9 +102,18 @@ impl<'a> Repository<'a> {
         self.git.within(&self.path, name)
     }
 
-    /// A path in it that nobody else has.
-    pub(super) fn fresh(&self, kind: &str) -> Fresh {
-        Fresh(self.path.join(format!("{kind}-{}", Uuid::new_v4().simple())))
+    /// A path in it that nobody else has, for an index.
+    pub(super) fn fresh_index(&self) -> Fresh {
+        self.fresh(KINDS[0])
+    }
+
+    /// The same, for a folder.
+    pub(super) fn fresh_stage(&self) -> Fresh {
+        self.fresh(KINDS[1])
+    }
+
+    fn fresh(&self, kind: &str) -> Fresh {
+        Fresh(self.path.join(format!("{kind}{}", Uuid::new_v4().simple())))
     }
 
     /// Commits whose parents are cut off.
@@ -100,7 +126,7 @@ impl<'a> Repository<'a> {
     }
 }
 
-/// A file or folder that goes when it is dropped. What a crash leaves goes with the repository.
+/// A file or folder that goes when it is dropped.
 pub(super) struct Fresh(PathBuf);
 
 impl Fresh {

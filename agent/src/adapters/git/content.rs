@@ -30,7 +30,7 @@ pub(super) fn check(repository: &Repository<'_>, change: &Commit, archive: Optio
     let none = oid(&"1".repeat(none))?;
     let files: BTreeMap<String, File> =
         modes.into_iter().map(|(path, mode)| (path, File { mode, oid: none.clone() })).collect();
-    fill(repository, repository.fresh("index").path(), &files)
+    fill(repository, repository.fresh_index().path(), &files)
 }
 
 /// The files, as objects.
@@ -46,7 +46,7 @@ struct File {
 impl Content {
     /// Puts every file into the cache.
     pub(super) fn store(repository: &Repository<'_>, change: &Commit, archive: Option<&Path>) -> Result<Self, Error> {
-        let stage = repository.fresh("stage");
+        let stage = repository.fresh_stage();
         fs::create_dir(stage.path())?;
         let mut modes = BTreeMap::new();
         if let Some(mut archive) = open(change, archive)? {
@@ -75,7 +75,7 @@ impl Content {
 
     /// The folder's tree with these files: over what is there, or alone.
     pub(super) fn tree(&self, repository: &Repository<'_>, over: Option<&Oid>) -> Result<Oid, Error> {
-        let index = repository.fresh("index");
+        let index = repository.fresh_index();
         if let Some(over) = over {
             repository.run("read-tree").args([over.as_str()]).index(index.path()).output()?;
         }

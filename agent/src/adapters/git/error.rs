@@ -63,12 +63,14 @@ const SHUT: [&str; 10] = [
     "dubious ownership",
     "certificate",
 ];
-const ABSENT: [&str; 6] = [
+const ABSENT: [&str; 7] = [
     "not found",
     "does not appear to be a git repository",
     "not a git repository",
     "does not exist",
     "returned error: 404",
+    // A redirect is not followed: it would lead elsewhere than the target's file says.
+    "returned error: 30",
     "unable to update url base from redirection",
 ];
 
@@ -102,6 +104,7 @@ mod tests {
             "git@git.example: Permission denied (publickey).; fatal: Could not read from remote repository.",
             "fatal: '/srv/none.git' does not appear to be a git repository",
             "fatal: repository 'https://git.example/a/' not found",
+            "fatal: unable to access 'https://git.example/a/': The requested URL returned error: 301",
         ] {
             assert!(matches!(said(text), Failure::Resource(_)), "{text}");
         }

@@ -50,9 +50,14 @@ impl Bare {
     }
 
     pub(crate) fn empty() -> Self {
+        Self::of_format("sha1")
+    }
+
+    pub(crate) fn of_format(format: &str) -> Self {
         let folder = Folder::new();
         let path = folder.0.join("remote.git");
-        git(&folder.0, &["init", "--quiet", "--bare", "--initial-branch=main", path.to_str().unwrap()]);
+        let format = format!("--object-format={format}");
+        git(&folder.0, &["init", "--quiet", "--bare", "--initial-branch=main", &format, path.to_str().unwrap()]);
         git(&path, &["config", "http.receivepack", "true"]);
         Self { folder, path }
     }
@@ -78,6 +83,15 @@ impl Bare {
         git(&clone, &["commit", "--quiet", "--allow-empty", "--message", "by hand"]);
         git(&clone, &["push", "--quiet", "origin", branch]);
         std::fs::remove_dir_all(clone).unwrap();
+    }
+
+    /// So many commits that change nothing, as many people's work would be.
+    pub(crate) fn history(&self, branch: &str, commits: usize) {
+        let mut tip = self.git(&["rev-parse", branch]);
+        for _ in 0..commits {
+            tip = self.git(&["commit-tree", &format!("{tip}^{{tree}}"), "-p", &tip, "-m", "by hand"]);
+        }
+        self.git(&["update-ref", &format!("refs/heads/{branch}"), &tip]);
     }
 
     /// A hook of the remote.
