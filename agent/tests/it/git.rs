@@ -30,10 +30,8 @@ fn goes_on(child: Child) -> (i32, String) {
 }
 
 fn commit_of(operation: &mut Operation) -> &mut Commit {
-    match &mut operation.change {
-        Some(Change::Commit(commit)) => commit,
-        _ => panic!("no commit"),
-    }
+    let Some(Change::Commit(commit)) = &mut operation.change else { panic!("no commit") };
+    commit
 }
 
 #[test]

@@ -36,17 +36,13 @@ fn refused(text: &str) -> Errors {
 }
 
 fn declared(spec: &TargetSpec) -> &Git {
-    match &spec.resources[0].adapter {
-        ResourceAdapter::System(System::Git(git)) => git,
-        other => panic!("{other:?}"),
-    }
+    let ResourceAdapter::System(System::Git(git)) = &spec.resources[0].adapter else { panic!("{spec:?}") };
+    git
 }
 
 fn commit(spec: &DeploymentSpec, at: usize) -> &Commit {
-    match &spec.steps[at].body {
-        StepBody::System(Change::Commit(commit)) => commit,
-        other => panic!("{other:?}"),
-    }
+    let StepBody::System(Change::Commit(commit)) = &spec.steps[at].body else { panic!("{spec:?}") };
+    commit
 }
 
 #[test]
