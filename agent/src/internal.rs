@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use crate::adapters::halt::{self, Who};
 use crate::adapters::release::{Applied, ApplySpec, RaiseSpec};
-use crate::adapters::{release, system};
+use crate::adapters::{git, release, system};
 use crate::checks;
 use crate::policy::User;
 use crate::supervisor;
@@ -59,6 +59,8 @@ pub mod name {
     pub const TRY_CGROUP: &str = "try-cgroup";
     /// One call on a system: the order in JSON comes on standard input.
     pub const SYSTEM: &str = "system";
+    /// Tells git a password: the argument is what git asks of a credential helper.
+    pub const GIT_CREDENTIAL: &str = "git-credential";
     /// Becomes a user, then a program: the argument is an `AsUser` in JSON.
     pub const AS_USER: &str = "as-user";
 }
@@ -111,6 +113,7 @@ fn run(name: &str, argument: &str) -> ExitCode {
             with(argument, |spec: InspectSpec| answer(&release::inspect(&spec.root, &spec.operation)))
         }
         name::SYSTEM => system::main(),
+        name::GIT_CREDENTIAL => git::credential_main(argument),
         name::CHECK => with(argument, checks::run),
         name::AS_USER => with(argument, become_it),
         _ => refuse("no such subcommand"),

@@ -4,6 +4,7 @@
 mod cgroup;
 mod checks;
 mod conformance;
+mod git;
 mod host;
 mod prune;
 mod release;

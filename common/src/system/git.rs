@@ -24,6 +24,15 @@ impl Git {
     /// remote goes on without its process.
     pub(super) const CAPABILITY: Capability =
         Capability { inspect: Inspect::Operation, enforce: Enforce::Fence, outlives: true };
+
+    /// Repository, branches and folder: several resources can live in one repository. Where folders lie in each other, or only
+    /// some branches are shared, the ledgers in the repository itself tell.
+    pub(super) fn place(&self) -> String {
+        let url = self.url.trim_end_matches('/');
+        let mut branches: Vec<&str> = self.branches.iter().map(String::as_str).collect();
+        branches.sort_unstable();
+        format!("git:{} {} {}", url.strip_suffix(".git").unwrap_or(url), branches.join(","), self.path)
+    }
 }
 
 /// Puts files in place of what is in the resource's folder, and commits.

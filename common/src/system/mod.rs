@@ -90,7 +90,7 @@ impl System {
     pub fn place(&self) -> Option<String> {
         match self {
             System::Postgres(postgres) => postgres.place(),
-            System::Git(git) => Some(format!("git:{}", git.url.trim_end_matches('/'))),
+            System::Git(git) => Some(git.place()),
             System::Http(http) => Some(format!("http:{}", http.url.trim_end_matches('/'))),
             System::External(_) => None,
         }

@@ -8,6 +8,7 @@ use holdfast_common::outcome::Reading;
 use holdfast_common::system::System;
 
 use super::{Call, Credentials, Failure, Order};
+use crate::adapters::git::Git;
 use crate::adapters::halt::{self, Who};
 
 /// How a change went.
@@ -55,10 +56,10 @@ fn run(order: &Order) -> ExitCode {
     }
 }
 
-fn adapter(order: &Order, _credentials: Credentials) -> Result<Box<dyn Adapter>, Failure> {
+fn adapter(order: &Order, credentials: Credentials) -> Result<Box<dyn Adapter + '_>, Failure> {
     match &order.system {
         System::Postgres(_) => not_here(order),
-        System::Git(_) => not_here(order),
+        System::Git(declared) => Ok(Box::new(Git::new(order, declared, &credentials)?)),
         System::Http(_) => not_here(order),
         System::External(_) => not_here(order),
     }

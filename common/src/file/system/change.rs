@@ -287,11 +287,15 @@ fn folder(text: &str) -> Result<(), Complaint> {
     Err(Complaint::invalid(format!("{} is no folder: 1 to {MAX_PATH} bytes, no empty part and no \"..\"", shown(text))))
 }
 
+/// One line: what follows it are trailers.
 fn message(text: &str) -> Result<(), Complaint> {
-    if (1..=MAX_MESSAGE).contains(&text.len()) {
+    if (1..=MAX_MESSAGE).contains(&text.len()) && !text.contains(char::is_control) {
         return Ok(());
     }
-    Err(Complaint::invalid(format!("a commit's first line has 1 to {MAX_MESSAGE} bytes, this one has {}", text.len())))
+    Err(Complaint::invalid(format!(
+        "a commit's first line has 1 to {MAX_MESSAGE} bytes and no line feed, this one has {} bytes",
+        text.len()
+    )))
 }
 
 fn header_value(text: &str) -> Result<(), Complaint> {

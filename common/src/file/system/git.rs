@@ -42,13 +42,20 @@ fn url(text: &str) -> Result<(), Complaint> {
     };
     let authority = rest.split('/').next().unwrap_or_default();
     match (scheme, authority.rsplit_once('@')) {
-        (_, _) if authority.is_empty() || authority.starts_with('-') => wrong("has no host"),
+        (_, found) if is_odd(found.map_or(authority, |(_, host)| host)) || authority.starts_with('-') => {
+            wrong("has no host")
+        }
         ("ssh", Some((user, _))) if user.contains(':') => wrong("holds a password: files hold no secrets"),
         ("https" | "http", Some(_)) => wrong("holds credentials: files hold no secrets"),
         ("https" | "http" | "ssh", _) if rest.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(()),
         ("https" | "http" | "ssh", _) => wrong("has a character that a URL can't have"),
         _ => wrong("is no repository: an absolute path, or https://, http:// or ssh://"),
     }
+}
+
+/// A host that is none, or that ssh would take for an option.
+fn is_odd(host: &str) -> bool {
+    host.is_empty() || host.starts_with('-')
 }
 
 /// The rules of git-check-ref-format, and a little stricter.
@@ -73,7 +80,7 @@ fn path(text: &str) -> Result<(), Complaint> {
 /// A path below a folder, written in the one plain way, and not git's own.
 pub(super) fn below(text: &str, most: usize) -> Result<(), Complaint> {
     let odd = |part: &str| matches!(part, "" | "." | "..") || part.eq_ignore_ascii_case(".git");
-    if (1..=most).contains(&text.len()) && !text.split('/').any(odd) {
+    if (1..=most).contains(&text.len()) && !text.split('/').any(odd) && !text.contains(char::is_control) {
         return Ok(());
     }
     let message = format!(
