@@ -3,5 +3,6 @@
 pub mod command;
 pub mod exit;
 pub mod halt;
+mod http;
 pub mod release;
 pub mod system;

@@ -9,6 +9,7 @@ use holdfast_common::system::System;
 
 use super::{Call, Credentials, Failure, Order};
 use crate::adapters::halt::{self, Who};
+use crate::adapters::http::Api;
 
 /// How a change went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,11 +56,11 @@ fn run(order: &Order) -> ExitCode {
     }
 }
 
-fn adapter(order: &Order, _credentials: Credentials) -> Result<Box<dyn Adapter>, Failure> {
+fn adapter(order: &Order, credentials: Credentials) -> Result<Box<dyn Adapter>, Failure> {
     match &order.system {
         System::Postgres(_) => not_here(order),
         System::Git(_) => not_here(order),
-        System::Http(_) => not_here(order),
+        System::Http(http) => Ok(Box::new(Api::new(order, http, &credentials)?)),
         System::External(_) => not_here(order),
     }
 }
