@@ -72,8 +72,10 @@ impl Api {
             }
             (None | Some(Status::NotThere | Status::Word { .. }), _) => {}
         }
+        // Of another owner it is none of ours. What the API is not told to compare is compared here, as well as that goes.
+        let resource = self.resource()?;
         if self.http.headers.expected.is_none() {
-            self.expects(self.resource()?.as_ref())?;
+            self.expects(resource.as_ref())?;
         }
         self.send(change, &headers, fence)
     }
