@@ -44,6 +44,9 @@ impl Access {
         }
         access.identity = file(credentials, "client.pem", Identity::from_pem)?;
         access.authorities = file(credentials, "ca.pem", Certificate::from_pem_bundle)?;
+        if access.authorities.as_ref().is_some_and(Vec::is_empty) {
+            return Err("the credential file ca.pem holds no certificate".to_owned());
+        }
         if !access.headers.is_empty() && credentials.variable("HTTP_PLAIN") != Some("allowed") && goes_in_plain(http) {
             return Err(format!(
                 "{} would carry a secret over the network as it is: use https, or say HTTP_PLAIN=allowed in the credential set",

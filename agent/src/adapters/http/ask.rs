@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use holdfast_common::system::Http;
 use holdfast_common::text::{bounded, one_line};
 use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Certificate, Client, Method, redirect};
@@ -13,8 +14,10 @@ use crate::internal::with_causes;
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// A read, its answer included.
 const READ_WITHIN: Duration = Duration::from_secs(15);
-/// A submission: an API may do its work before it answers.
+/// A submission to an API that tells of the work by a status.
 const SEND_WITHIN: Duration = Duration::from_secs(60);
+/// A submission to one that does not: it may do all of its work before it answers.
+const WORK_WITHIN: Duration = Duration::from_secs(600);
 const MAX_BODY: usize = 1024 * 1024;
 /// What is told of a body in an error.
 const MAX_SAID: usize = 200;
@@ -24,6 +27,7 @@ pub(super) struct Ask {
     runtime: tokio::runtime::Runtime,
     client: Client,
     access: Access,
+    send_within: Duration,
 }
 
 /// An answer, whole.
@@ -54,11 +58,12 @@ impl Answer {
 }
 
 impl Ask {
-    pub(super) fn new(url: &str, access: Access) -> Result<Self, String> {
+    pub(super) fn new(http: &Http, access: Access) -> Result<Self, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| error.to_string())?;
-        let client = client(url, &access)?;
-        Ok(Self { runtime, client, access })
+        let client = client(&http.url, &access)?;
+        let send_within = if http.status.is_some() { SEND_WITHIN } else { WORK_WITHIN };
+        Ok(Self { runtime, client, access, send_within })
     }
 
     /// Whether every request has that header.
@@ -72,7 +77,7 @@ impl Ask {
     }
 
     pub(super) fn send(&self, method: Method, url: &str, headers: HeaderMap, body: String) -> Result<Answer, Lost> {
-        let request = self.client.request(method, url).headers(headers).body(body).timeout(SEND_WITHIN);
+        let request = self.client.request(method, url).headers(headers).body(body).timeout(self.send_within);
         self.runtime.block_on(self.answer(request))
     }
 

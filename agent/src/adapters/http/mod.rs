@@ -48,7 +48,7 @@ impl Api {
     /// For one order, with one credential set.
     pub(crate) fn new(order: &Order, http: &Http, credentials: &Credentials) -> Result<Self, Failure> {
         let access = Access::read(http, credentials).map_err(Failure::Resource)?;
-        let ask = Ask::new(&http.url, access).map_err(Failure::Machinery)?;
+        let ask = Ask::new(http, access).map_err(Failure::Machinery)?;
         let owner = format!("{}/{}", order.target, order.resource);
         Ok(Self { http: http.clone(), owner, operation: order.operation.clone(), ask })
     }

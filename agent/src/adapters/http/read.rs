@@ -109,7 +109,7 @@ impl Api {
         }
     }
 
-    fn by_revision(&self, resource: Option<&Resource>) -> OperationState {
+    pub(super) fn by_revision(&self, resource: Option<&Resource>) -> OperationState {
         let observed = resource.and_then(|resource| resource.revision.as_ref());
         let (Some(observed), Some(wanted)) = (observed, &self.operation.revision) else {
             return OperationState::Unknown;

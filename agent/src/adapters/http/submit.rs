@@ -182,6 +182,7 @@ impl Api {
                     Err(Failure::Machinery(format!("{}; it calls the operation {word:?}", said())))
                 }
             },
+            None if self.has_wanted_revision() => Ok(Applied::Before),
             None if sent.unanswered => {
                 Err(Failure::Machinery(format!("{}; a request before it had no answer: {}", said(), sent.last)))
             }
@@ -221,14 +222,23 @@ impl Api {
                 }
                 OperationState::Partial | OperationState::Unknown => Err(not_known()),
             },
+            Ok(None) if self.has_wanted_revision() => Ok(Applied::Now),
             // A request may be under way still: that the API does not know it yet is no end.
             Ok(Some(Status::NotThere) | None) | Err(Unread::Passing(_) | Unread::Final(_)) => Err(not_known()),
         }
     }
 
+    /// All that an API tells that tells no operations apart.
+    fn has_wanted_revision(&self) -> bool {
+        let resource = self.resource().ok().flatten();
+        self.by_revision(resource.as_ref()) == OperationState::Applied
+    }
+
     fn expects(&self, resource: Option<&Resource>) -> Result<(), Failure> {
         let (Some(expected), Some(resource)) = (&self.operation.expected_revision, resource) else { return Ok(()) };
-        if resource.revision.as_ref() == Some(expected) {
+        // Where operations are not told apart, the wanted revision may be this one's own work.
+        let is_done = self.http.status.is_none() && self.by_revision(Some(resource)) == OperationState::Applied;
+        if is_done || resource.revision.as_ref() == Some(expected) {
             return Ok(());
         }
         Err(Failure::Revision { expected: expected.clone(), found: resource.revision.clone() })

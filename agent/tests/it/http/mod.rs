@@ -7,6 +7,7 @@ pub(crate) mod proxy;
 mod reading;
 pub(crate) mod scene;
 mod submitting;
+mod tls;
 
 const REFUSED_CONTENT: i32 = 65;
 const MACHINERY: i32 = 71;

@@ -97,14 +97,14 @@ fn serve(mut client: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
     }
 }
 
-fn forward(upstream: SocketAddr, request: &[u8]) -> std::io::Result<Vec<u8>> {
+pub(super) fn forward(upstream: SocketAddr, request: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut api = TcpStream::connect(upstream)?;
     api.write_all(request)?;
     message(&mut api)
 }
 
 /// Head and body of one message, which tells its length.
-fn message(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
+pub(super) fn message(stream: &mut impl Read) -> std::io::Result<Vec<u8>> {
     let mut reader = BufReader::new(stream);
     let (mut message, mut length) = (Vec::new(), 0);
     loop {

@@ -61,6 +61,16 @@ fn an_api_that_tells_no_operations_apart_is_read_by_its_revision() {
     scene.apply(&next, fence(1)).with(0);
     assert_eq!(state(&scene, &next), OperationState::Applied);
     assert_eq!(state(&scene, &change(1)), OperationState::Unknown);
+    // Another attempt at what is done already is refused by the API, which expects v1. What is there is no refusal.
+    scene.examine(&next).with(0);
+    let ended = scene.apply(&again(&next), fence(2));
+    assert!(ended.with(0).said.contains("applied before"), "{ended:?}");
+    assert_eq!(scene.underwent(), ["v1", "v2"]);
+}
+
+/// The same, as another operation: this API knows keys, though nothing is declared of them.
+fn again(operation: &Operation) -> Operation {
+    Operation { id: change(3).id, ..operation.clone() }
 }
 
 #[test]

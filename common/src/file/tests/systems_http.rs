@@ -103,7 +103,7 @@ fn what_is_wrong_is_told_with_its_place() {
         ("url = \"ftp://a\"\nsubmit = \"/d\"", Code::InvalidValue, "9:7", "resource[0].with.url"),
         ("url = \"https://me@a\"\nsubmit = \"/d\"", Code::InvalidValue, "9:7", "resource[0].with.url"),
         ("url = \"https://a?x=1\"\nsubmit = \"/d\"", Code::InvalidValue, "9:7", "resource[0].with.url"),
-        ("url = \"https://a\"", Code::MissingKey, "8:2", "resource[0].with"),
+        ("url = \"https://a\"", Code::MissingKey, "8:11", "resource[0].with"),
         ("url = \"https://a\"\nsubmit = \"d\"", Code::InvalidValue, "10:10", "resource[0].with.submit"),
         ("url = \"https://a\"\nsubmit = \"/d/../x\"", Code::InvalidValue, "10:10", "resource[0].with.submit"),
         ("url = \"https://a\"\nsubmit = \"/{name}\"", Code::InvalidValue, "10:10", "resource[0].with.submit"),
@@ -158,10 +158,10 @@ fn a_step_says_its_body_and_its_revision() {
     assert_eq!((submit.body.as_str(), submit.content_type.as_str()), ("a\nb me", "text/plain"));
     assert_eq!(submit.headers, given(&[("X-Who", "me")]));
     let errors = file(&text).resolve(&given(&[("name", "ä")]), None, &service).expect_err("no header has that");
-    is(only(&errors), Code::InvalidValue, "7:109", "step[0].with.headers.X-Who", "no header's value");
+    is(only(&errors), Code::InvalidValue, "7:106", "step[0].with.headers.X-Who", "no header's value");
     is(only(&refusal(&step("body = \"x\""))), Code::MissingKey, "7:1", "step[0].with", "needs \"revision\"");
     let odd = step("revision = \"v1\", body = \"x\", headers = { Authorization = \"x\" }");
-    is(only(&refusal(&odd)), Code::InvalidValue, "7:55", "step[0].with.headers.Authorization", "no header that can be");
+    is(only(&refusal(&odd)), Code::InvalidValue, "7:51", "step[0].with.headers.Authorization", "no header that can be");
     let errors = file(&step("archive = \"/a\", sha256 = \"${inputs.name}\", revision = \"v1\""))
         .resolve(&given(&[("name", SHA)]), None, &service)
         .expect_err("a release is nothing for an API");
