@@ -16,10 +16,10 @@ fn with(keys: &str) -> String {
 }
 
 fn http(target: &TargetSpec) -> &Http {
-    match &target.resources[0].adapter {
-        ResourceAdapter::System(System::Http(http)) => http,
-        other => panic!("{other:?}"),
-    }
+    let ResourceAdapter::System(System::Http(http)) = &target.resources[0].adapter else {
+        panic!("it is declared as one: {target:?}");
+    };
+    http
 }
 
 fn refused(text: &str) -> Errors {
