@@ -16,12 +16,15 @@
 //! | --- | --- |
 //! | `class.rs` | what a status says of a submission |
 //! | `submit.rs` | what follows from it |
+//! | `follow.rs` | when what was accepted is over |
 //! | `read.rs` | what resource and operation are read to be |
 //! | `access.rs` | what is shown to the API, and where that may be sent |
 
 mod access;
 mod ask;
 mod class;
+mod follow;
+mod headers;
 mod path;
 mod point;
 mod raise;

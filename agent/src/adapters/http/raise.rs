@@ -5,8 +5,8 @@ use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 
 use super::Api;
+use super::headers::{header, number};
 use super::point::Point;
-use super::submit::{header, number};
 use crate::adapters::system::Failure;
 
 impl Api {

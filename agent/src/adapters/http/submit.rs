@@ -9,14 +9,13 @@
 //! | refused | the status is read: what is applied or at work is not refused |
 //! | no answer | again under the same key, a few times; then, or without a key, the status is read |
 
-use std::io::Write;
 use std::time::Duration;
 
 use holdfast_common::fence::Fence;
 use holdfast_common::outcome::OperationState;
 use holdfast_common::system::{Change, Submit};
 use reqwest::Method;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, IF_MATCH};
+use reqwest::header::HeaderMap;
 
 use super::Api;
 use super::ask::{Answer, Lost};
@@ -29,8 +28,6 @@ use crate::adapters::system::{Applied, Failure};
 const SENDS: u32 = 6;
 /// Before the second request; each later one waits twice as long.
 const FIRST_DELAY: Duration = Duration::from_millis(250);
-/// Longest rest while the status can't be read.
-const LONGEST_REST: Duration = Duration::from_secs(30);
 
 /// What the requests of this call have come to.
 #[derive(Clone, Debug, Default)]
@@ -124,49 +121,6 @@ impl Api {
         }
     }
 
-    /// Reads the status until it says an end. It stays with what was accepted as long as nobody stops it.
-    fn follow(&self, fence: Fence) -> Result<Applied, Failure> {
-        let mut rest = Rest::new(self);
-        loop {
-            Point::Poll.reached();
-            match self.status() {
-                Ok(Some(Status::Word { word, state })) => match state {
-                    OperationState::Applied => return Ok(Applied::Now),
-                    OperationState::Applying => rest.usual(),
-                    OperationState::NotApplied => {
-                        return Err(self.why(fence, format!("the API calls the operation {word:?}"), Failure::Content));
-                    }
-                    OperationState::Partial | OperationState::Unknown => {
-                        return Err(Failure::Machinery(format!("the API calls the operation {word:?}")));
-                    }
-                },
-                Ok(Some(Status::NotThere) | None) => {
-                    return Err(Failure::Machinery("the API accepted the operation and does not know it".to_owned()));
-                }
-                Err(Unread::Final(why)) => return Err(Failure::Machinery(why)),
-                Err(Unread::Passing(why)) => rest.longer(&why),
-            }
-        }
-    }
-
-    fn follow_revision(&self) -> Result<Applied, Failure> {
-        let mut rest = Rest::new(self);
-        loop {
-            Point::Poll.reached();
-            match self.resource() {
-                Ok(resource) => {
-                    let revision = resource.and_then(|resource| resource.revision);
-                    if revision.is_some() && revision == self.operation.revision {
-                        return Ok(Applied::Now);
-                    }
-                    rest.usual();
-                }
-                Err(Unread::Final(why)) => return Err(Failure::Machinery(why)),
-                Err(Unread::Passing(why)) => rest.longer(&why),
-            }
-        }
-    }
-
     /// A refusal, once it was read back that nothing of the operation is there.
     fn refused(&self, answer: &Answer, sent: &Sent, fence: Fence) -> Result<Applied, Failure> {
         let said = || answer.said.clone();
@@ -199,7 +153,7 @@ impl Api {
     }
 
     /// Of a change of which nothing is there: fence or revision, if the resource shows it.
-    fn why(&self, fence: Fence, said: String, else_it_is: fn(String) -> Failure) -> Failure {
+    pub(super) fn why(&self, fence: Fence, said: String, else_it_is: fn(String) -> Failure) -> Failure {
         let Ok(Some(resource)) = self.resource() else { return else_it_is(said) };
         if resource.highest_fence.is_some_and(|highest| highest > fence) {
             return Failure::FencedOff { fence, highest: resource.highest_fence };
@@ -252,37 +206,6 @@ impl Api {
             }
         }
     }
-
-    /// The step's own headers, then those that the API was declared to read. None of the first may be one of the others.
-    fn headers(&self, change: &Submit, fence: Option<Fence>) -> Result<HeaderMap, Failure> {
-        let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_TYPE, value("content_type", &change.content_type)?);
-        let declared = &self.http.headers;
-        let ours = [&declared.idempotency, &declared.fence, &declared.expected];
-        for (name, text) in &change.headers {
-            let taken = ours.into_iter().flatten().any(|ours| ours.eq_ignore_ascii_case(name));
-            let (name, text) = header(name, text)?;
-            if taken || self.ask.shows(&name) {
-                return Err(Failure::Content(format!(
-                    "the step may not say the header {name}: it is Holdfast's own here"
-                )));
-            }
-            headers.insert(name, text);
-        }
-        let expected = self.operation.expected_revision.as_ref();
-        let said = [
-            (&declared.idempotency, Some(self.operation.id.to_string())),
-            (&declared.fence, fence.map(number)),
-            (&declared.expected, expected.map(|revision| revision.to_string())),
-        ];
-        for (name, text) in said {
-            if let (Some(name), Some(text)) = (name, text) {
-                let (name, text) = header(name, &text)?;
-                headers.insert(name, text);
-            }
-        }
-        Ok(headers)
-    }
 }
 
 impl Sent {
@@ -295,47 +218,4 @@ impl Sent {
         self.unanswered = true;
         self.last = answer.said;
     }
-}
-
-/// The pause between two looks.
-struct Rest {
-    usual: Duration,
-    next: Duration,
-}
-
-impl Rest {
-    fn new(api: &Api) -> Self {
-        let usual = Duration::from(api.http.poll);
-        Self { usual, next: usual }
-    }
-
-    fn usual(&mut self) {
-        self.next = self.usual;
-        std::thread::sleep(self.usual);
-    }
-
-    /// The step's output tells why nothing is heard. Nobody may read it.
-    fn longer(&mut self, why: &str) {
-        let _ = writeln!(std::io::stderr(), "accepted; its status can't be read now, asking on: {why}");
-        std::thread::sleep(self.next);
-        self.next = (self.next * 2).min(LONGEST_REST.max(self.usual));
-    }
-}
-
-/// As machines see it.
-pub(super) fn number(fence: Fence) -> String {
-    fence.as_u64().to_string()
-}
-
-/// A revision in `If-Match` is quoted, as the standard has it.
-pub(super) fn header(name: &str, text: &str) -> Result<(HeaderName, HeaderValue), Failure> {
-    let found = HeaderName::from_bytes(name.as_bytes());
-    let found = found.map_err(|_| Failure::Content(format!("{name:?} is no name of a header")))?;
-    let text = if found == IF_MATCH { format!("\"{text}\"") } else { text.to_owned() };
-    let value = value(name, &text)?;
-    Ok((found, value))
-}
-
-fn value(name: &str, text: &str) -> Result<HeaderValue, Failure> {
-    HeaderValue::from_str(text).map_err(|_| Failure::Content(format!("the value of {name} can't stand in a header")))
 }
