@@ -14,12 +14,12 @@ use crate::http::proxy::Manner;
 use crate::http::scene::{OWNER, Scene, to_revision};
 
 /// A fresh resource behind the example's API.
-pub(crate) struct Http {
+pub(crate) struct HttpSubject {
     scene: Scene,
     replaced: u32,
 }
 
-impl Http {
+impl HttpSubject {
     pub(crate) fn new() -> Self {
         Self { scene: Scene::new(), replaced: 0 }
     }
@@ -34,7 +34,7 @@ impl Http {
     }
 }
 
-impl Subject for Http {
+impl Subject for HttpSubject {
     fn capability(&self) -> Capability {
         let named = to_revision(crate::support::operation(1), "v1", 0);
         let change = named.change.expect("it asks for one");
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_restored_api_tells_a_lower_fence_and_an_older_revision_under_the_same_identity() {
-        let mut http = Http::new();
+        let mut http = HttpSubject::new();
         assert!(http.apply(&named(1), fence(1)).status().unwrap().success());
         http.back_up();
         assert!(http.lose_answer(&named(2), fence(2)).unwrap().status().unwrap().success());
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn what_is_down_is_not_read_and_what_is_replaced_is_another_resource() {
-        let mut http = Http::new();
+        let mut http = HttpSubject::new();
         let before = reading(http.inspect(&named(1))).unwrap();
         http.down();
         assert_eq!(reading(http.inspect(&named(1))), None);
