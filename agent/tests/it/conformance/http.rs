@@ -12,6 +12,7 @@ use super::{Named, Subject};
 use crate::http::api::{Api, FENCE, INSPECT};
 use crate::http::proxy::Manner;
 use crate::http::scene::{OWNER, Scene, to_revision};
+use crate::support::eventually;
 
 /// A fresh resource behind the example's API.
 pub(crate) struct HttpSubject {
@@ -57,7 +58,9 @@ impl Subject for HttpSubject {
         Some(self.scene.command(&Self::operation(named), Call::Raise { fence }, FENCE))
     }
 
+    /// It works on when nobody waits for it, so what it underwent is what it has come to at rest.
     fn underwent(&self) -> Vec<String> {
+        eventually("the API is at rest", || self.scene.api.is_at_rest().then_some(()));
         self.scene.underwent()
     }
 

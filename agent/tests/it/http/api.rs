@@ -46,6 +46,12 @@ impl Api {
         self.process.wait().unwrap();
     }
 
+    /// Whether nothing waits and nothing is under way, in the API's own file.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        let query = "SELECT count(*) FROM deployment WHERE state IN ('queued', 'running')";
+        read(&self.data).query_row(query, [], |row| row.get::<_, i64>(0)).unwrap() == 0
+    }
+
     /// How a deployment stands, by its revision, in the API's own file.
     pub(crate) fn state(&self, revision: &str) -> Option<String> {
         let query = "SELECT state FROM deployment WHERE revision = ?1";
