@@ -4,5 +4,6 @@ pub mod command;
 pub mod exit;
 pub(crate) mod git;
 pub mod halt;
+mod http;
 pub mod release;
 pub mod system;

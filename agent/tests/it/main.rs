@@ -6,6 +6,7 @@ mod checks;
 mod conformance;
 mod git;
 mod host;
+mod http;
 mod prune;
 mod release;
 mod release_links;

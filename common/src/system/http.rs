@@ -17,7 +17,7 @@ pub struct Http {
     pub submit: String,
     /// `POST` or `PUT`.
     pub method: String,
-    /// Where an operation is read; `None`: the API does not tell operations apart.
+    /// Where an operation is read, with its gap; `None`: the API does not tell operations apart.
     pub status: Option<String>,
     /// Where the resource is read: identity, revision, highest fence.
     pub resource: Option<String>,
@@ -61,6 +61,8 @@ pub struct Pointers {
     pub identity: String,
     /// Of the resource: the highest fence that it has seen.
     pub fence: String,
+    /// Of the resource: who it belongs to, `target/resource`; `None`: it does not tell.
+    pub owner: Option<String>,
 }
 
 /// Words that a status uses for a state. Any other word means that nobody can tell.

@@ -10,6 +10,7 @@ use holdfast_common::system::System;
 use super::{Call, Credentials, Failure, Order};
 use crate::adapters::git::Git;
 use crate::adapters::halt::{self, Who};
+use crate::adapters::http::Api;
 
 /// How a change went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +60,8 @@ fn run(order: &Order) -> ExitCode {
 fn adapter(order: &Order, credentials: Credentials) -> Result<Box<dyn Adapter + '_>, Failure> {
     match &order.system {
         System::Postgres(_) => not_here(order),
-        System::Git(declared) => Ok(Box::new(Git::new(order, declared, &credentials)?)),
-        System::Http(_) => not_here(order),
+        System::Git(git) => Ok(Box::new(Git::new(order, git, &credentials)?)),
+        System::Http(http) => Ok(Box::new(Api::new(order, http, &credentials)?)),
         System::External(_) => not_here(order),
     }
 }

@@ -1,5 +1,7 @@
 //! `adapter = "http"`.
 
+use std::collections::BTreeSet;
+
 use crate::adapter::Enforce;
 use crate::code::Code;
 use crate::file::field;
@@ -26,12 +28,14 @@ const KEYS: [&str; 12] = [
 const POLLS: std::ops::RangeInclusive<Millis> = Millis(50)..=Millis::from_secs(3600);
 const POLL: Millis = Millis::from_secs(1);
 const MAX_PATH: usize = 1024;
+/// Stands for the operation id in a path.
+const OPERATION: &str = "{operation}";
 const MAX_WORDS: usize = 50;
 
 pub(super) fn read(reader: &mut Reader, fields: &Fields<'_>) -> Option<Http> {
     let item = reader.required(fields, "with")?;
     let with = reader.table(&item, &KEYS)?;
-    let url = reader.required(&with, "url").and_then(|item| reader.ruled(&item, field::url));
+    let url = reader.required(&with, "url").and_then(|item| reader.ruled(&item, base));
     let submit = reader.required(&with, "submit").and_then(|item| reader.ruled(&item, path));
     let methods = [("POST", "POST"), ("PUT", "PUT")];
     let method = with.get("method").map_or(Some("POST"), |item| reader.choice(&item, &methods));
@@ -62,24 +66,63 @@ pub(super) fn read(reader: &mut Reader, fields: &Fields<'_>) -> Option<Http> {
 
 /// What is claimed needs what would carry it.
 fn consistent(reader: &mut Reader, item: &Item<'_>, http: &Http) -> bool {
+    let faults = [lacks(http), anonymous(http), twofold(http)];
+    let mut faults = faults.into_iter().flatten().peekable();
+    let is_consistent = faults.peek().is_none();
+    faults.for_each(|(code, message)| reader.fault(code, item.key.clone(), message));
+    is_consistent
+}
+
+fn lacks(http: &Http) -> Option<(Code, String)> {
     let lacks = match http.enforce {
         Enforce::None => None,
         Enforce::Revision => http.headers.expected.is_none().then_some("headers.expected, which carries the revision"),
         Enforce::Fence if http.headers.fence.is_none() => Some("headers.fence, which carries it"),
         Enforce::Fence if http.fence.is_none() => Some("\"fence\", where it is raised"),
         Enforce::Fence => http.resource.is_none().then_some("\"resource\", where it is read"),
-    };
-    let Some(lacks) = lacks else { return true };
+    }?;
     let claimed = if http.enforce == Enforce::Fence { "fence" } else { "revision" };
-    let message = format!("enforce = \"{claimed}\" needs {lacks}");
-    reader.fault(Code::MissingKey, item.key.clone(), message);
-    false
+    Some((Code::MissingKey, format!("enforce = \"{claimed}\" needs {lacks}")))
+}
+
+/// An API that is never told which operation it does can't tell what became of it.
+fn anonymous(http: &Http) -> Option<(Code, String)> {
+    let status = http.status.as_ref()?;
+    if !status.contains(OPERATION) {
+        return Some((Code::InvalidValue, format!("\"status\" needs the gap \"{OPERATION}\": it reads one operation")));
+    }
+    let is_told = http.headers.idempotency.is_some() || http.submit.contains(OPERATION);
+    let message = || {
+        format!(
+            "\"status\" needs headers.idempotency, or \"{OPERATION}\" in \"submit\": the API must be told the operation"
+        )
+    };
+    (!is_told).then(|| (Code::MissingKey, message()))
+}
+
+/// A word has one meaning, and without one for "applied" nothing would ever be.
+fn twofold(http: &Http) -> Option<(Code, String)> {
+    let Words { applied, applying, not_applied, partial } = &http.words;
+    if applied.is_empty() {
+        return Some((Code::InvalidValue, "\"states.applied\" needs a word".to_owned()));
+    }
+    let mut seen = BTreeSet::new();
+    let twice = [applied, applying, not_applied, partial].into_iter().flatten().find(|word| !seen.insert(*word))?;
+    Some((Code::InvalidValue, format!("the word {} stands twice in \"states\"", shown(twice))))
+}
+
+/// Where the paths are put behind.
+fn base(text: &str) -> Result<(), Complaint> {
+    if text.contains('?') {
+        return Err(Complaint::invalid("the paths come behind this URL, so it has no \"?\""));
+    }
+    field::url(text)
 }
 
 /// A path behind the URL: plain, and with no other gap than the operation's.
 fn path(text: &str) -> Result<(), Complaint> {
     let wrong = |why: &str| Err(Complaint::invalid(format!("{} {why}", shown(text))));
-    let plain = text.replace("{operation}", "");
+    let plain = text.replace(OPERATION, "");
     if !text.starts_with('/') || text.len() > MAX_PATH {
         return wrong("is no path: it begins with \"/\" and has at most 1024 bytes");
     }
@@ -101,8 +144,21 @@ fn headers(reader: &mut Reader, item: &Item<'_>) -> Option<Headers> {
 
 /// A header's name, and none that the request needs for itself.
 pub(super) fn header(text: &str) -> Result<(), Complaint> {
-    const OURS: [&str; 7] =
-        ["host", "content-length", "content-type", "transfer-encoding", "connection", "authorization", "cookie"];
+    const OURS: [&str; 13] = [
+        "host",
+        "content-length",
+        "content-type",
+        "transfer-encoding",
+        "connection",
+        "authorization",
+        "proxy-authorization",
+        "cookie",
+        "accept",
+        "expect",
+        "te",
+        "trailer",
+        "upgrade",
+    ];
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     let fine = (1..=100).contains(&text.len()) && text.bytes().all(token);
     if fine && !OURS.iter().any(|ours| text.eq_ignore_ascii_case(ours)) {
@@ -113,15 +169,17 @@ pub(super) fn header(text: &str) -> Result<(), Complaint> {
 
 fn pointers(reader: &mut Reader, item: Option<Item<'_>>) -> Option<Pointers> {
     let fields = match &item {
-        Some(item) => Some(reader.table(item, &["state", "revision", "identity", "fence"])?),
+        Some(item) => Some(reader.table(item, &["state", "revision", "identity", "fence", "owner"])?),
         None => None,
     };
     let mut take = |key: &str| {
-        let item = fields.as_ref().and_then(|fields| fields.get(key));
-        item.map_or_else(|| Some(format!("/{key}")), |item| reader.ruled(&item, pointer))
+        let item = fields.as_ref().and_then(|fields| fields.get(key))?;
+        Some(reader.ruled(&item, pointer))
     };
-    let (state, revision, identity, fence) = (take("state"), take("revision"), take("identity"), take("fence"));
-    Some(Pointers { state: state?, revision: revision?, identity: identity?, fence: fence? })
+    let owner = take("owner").map_or(Some(None), |owner| owner.map(Some));
+    let mut usual = |key: &str| take(key).unwrap_or_else(|| Some(format!("/{key}")));
+    let (state, revision, identity, fence) = (usual("state"), usual("revision"), usual("identity"), usual("fence"));
+    Some(Pointers { state: state?, revision: revision?, identity: identity?, fence: fence?, owner: owner? })
 }
 
 fn pointer(text: &str) -> Result<(), Complaint> {

@@ -5,6 +5,7 @@ mod resolve;
 mod rollback;
 mod syntax;
 mod systems_git;
+mod systems_http;
 mod target;
 mod verify;
 
