@@ -3,5 +3,6 @@
 pub mod command;
 pub mod exit;
 pub mod halt;
+pub mod postgres;
 pub mod release;
 pub mod system;

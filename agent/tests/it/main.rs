@@ -5,6 +5,7 @@ mod cgroup;
 mod checks;
 mod conformance;
 mod host;
+mod postgres;
 mod prune;
 mod release;
 mod release_links;

@@ -9,6 +9,7 @@ use holdfast_common::system::System;
 
 use super::{Call, Credentials, Failure, Order};
 use crate::adapters::halt::{self, Who};
+use crate::adapters::postgres;
 
 /// How a change went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,16 +56,16 @@ fn run(order: &Order) -> ExitCode {
     }
 }
 
-fn adapter(order: &Order, _credentials: Credentials) -> Result<Box<dyn Adapter>, Failure> {
+fn adapter(order: &Order, credentials: Credentials) -> Result<Box<dyn Adapter + '_>, Failure> {
     match &order.system {
-        System::Postgres(_) => not_here(order),
+        System::Postgres(system) => postgres::adapter(order, system, &credentials),
         System::Git(_) => not_here(order),
         System::Http(_) => not_here(order),
         System::External(_) => not_here(order),
     }
 }
 
-fn not_here(order: &Order) -> Result<Box<dyn Adapter>, Failure> {
+fn not_here(order: &Order) -> Result<Box<dyn Adapter + '_>, Failure> {
     Err(Failure::Resource(format!("adapter {} is not in this build", order.system.adapter().name())))
 }
 
