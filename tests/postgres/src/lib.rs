@@ -4,6 +4,7 @@
 
 mod programs;
 
+use std::cell::RefCell;
 use std::fs::{self, File};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -29,7 +30,7 @@ pub struct Server {
     folder: PathBuf,
     port: u16,
     settings: Vec<String>,
-    child: Option<Child>,
+    child: RefCell<Option<Child>>,
 }
 
 impl Server {
@@ -48,7 +49,7 @@ impl Server {
         let output = made.output().expect("initdb runs");
         assert!(output.status.success(), "initdb: {}", String::from_utf8_lossy(&output.stderr));
         fs::write(data.join("pg_hba.conf"), ACCESS).expect("the folder is ours");
-        let mut server = Self { programs, folder, port: free_port(), settings: Vec::new(), child: None };
+        let server = Self { programs, folder, port: free_port(), settings: Vec::new(), child: RefCell::new(None) };
         server.up();
         server
     }
@@ -89,7 +90,7 @@ impl Server {
     }
 
     /// Stops it: sessions are ended, and what they had not committed is rolled back.
-    pub fn down(&mut self) {
+    pub fn down(&self) {
         if let Some(mut child) = self.child.take() {
             signal(&child, Signal::INT);
             child.wait().expect("it is our child");
@@ -100,7 +101,7 @@ impl Server {
     ///
     /// # Panics
     /// Where it does not.
-    pub fn up(&mut self) {
+    pub fn up(&self) {
         let log = File::options().create(true).append(true).open(self.folder.join("log")).expect("the folder is ours");
         let mut command = self.programs.server();
         command
@@ -115,8 +116,8 @@ impl Server {
         }
         command.args(self.settings.iter().flat_map(|setting| ["-c", setting]));
         let output = log.try_clone().expect("a second handle on the log");
-        self.child = Some(command.stdin(Stdio::null()).stdout(output).stderr(log).spawn().expect("the server runs"));
-        self.wait_until_ready();
+        let child = command.stdin(Stdio::null()).stdout(output).stderr(log).spawn().expect("the server runs");
+        self.wait_until_ready(self.child.borrow_mut().insert(child));
     }
 
     /// Starts it anew with that certificate and key, in PEM.
@@ -135,7 +136,7 @@ impl Server {
     }
 
     /// A copy of everything it holds, as a cold backup. To be put back by [`restore`](Self::restore).
-    pub fn back_up(&mut self) -> Backup {
+    pub fn back_up(&self) -> Backup {
         self.down();
         let path = self.folder.join(format!("backup-{}", number()));
         self.copy(&self.folder.join("data"), &path);
@@ -144,7 +145,7 @@ impl Server {
     }
 
     /// Puts a copy back in the place of what is there.
-    pub fn restore(&mut self, backup: &Backup) {
+    pub fn restore(&self, backup: &Backup) {
         self.down();
         let data = self.folder.join("data");
         fs::remove_dir_all(&data).expect("the folder is ours");
@@ -157,16 +158,16 @@ impl Server {
         assert!(copied.success(), "a copy of {}", from.display());
     }
 
-    fn wait_until_ready(&mut self) {
+    fn wait_until_ready(&self, child: &mut Child) {
         let (file, end) = (self.folder.join("data/postmaster.pid"), Instant::now() + PATIENCE);
-        let own = self.child.as_ref().expect("it was just started").id().to_string();
+        let own = child.id().to_string();
         loop {
             let text = fs::read_to_string(&file).unwrap_or_default();
             let lines: Vec<&str> = text.lines().map(str::trim).collect();
             if lines.first() == Some(&own.as_str()) && lines.get(7) == Some(&"ready") {
                 return;
             }
-            let ended = self.child.as_mut().expect("it was just started").try_wait().expect("it is our child");
+            let ended = child.try_wait().expect("it is our child");
             let log = || fs::read_to_string(self.folder.join("log")).unwrap_or_default();
             assert!(ended.is_none() && Instant::now() < end, "the server did not start:\n{}", log());
             std::thread::park_timeout(Duration::from_millis(5));

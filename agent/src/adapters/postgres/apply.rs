@@ -89,6 +89,7 @@ impl Attempt<'_> {
 
     /// Whatever its statement ends with, only the row that follows says that it is done.
     fn outside(&self, told: &Told, migration: &Migration, is_last: bool) -> Result<bool, Failure> {
+        self.parse(migration)?;
         let mut parameters = told.parameters(&self.system.schema).to_vec();
         let version = migration.version.as_str();
         parameters.extend(text([&version, &migration.name, &migration.checksum]));
@@ -96,12 +97,18 @@ impl Attempt<'_> {
             return Ok(false);
         }
         let unknown = |error| Failure::Machinery(format!("{}: {}", migration.name, refusal::told(&error)));
-        self.session.query(Call::Read, IN_SCHEMA, &[(&self.system.schema, Type::TEXT)]).map_err(unknown)?;
         self.session.query(Call::Statement, &migration.sql, &[]).map_err(unknown)?;
         let mut parameters = told.parameters(&self.system.schema)[..4].to_vec();
         parameters.extend([(&version as _, Type::TEXT), (&is_last as _, Type::BOOL)]);
         self.session.query(Call::End, END, &parameters).map_err(unknown)?;
         Ok(true)
+    }
+
+    /// What the server can't read, or what is more than one statement, is not begun.
+    fn parse(&self, migration: &Migration) -> Result<(), Failure> {
+        let parsed = self.session.query(Call::Parse, IN_SCHEMA, &[(&self.system.schema, Type::TEXT)]);
+        let parsed = parsed.and_then(|_| self.session.parse(&migration.sql));
+        parsed.map_err(|error| of_file(refusal::changing(&error, self.fence, None), migration))
     }
 
     /// Nothing is left to run: the operation is recorded, and its fence with it.

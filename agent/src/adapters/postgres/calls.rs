@@ -32,6 +32,8 @@ calls! {
     Migrate = "migrate";
     /// Records an operation that finds its revision there.
     Finish = "finish";
+    /// Has the server read a statement that is to run outside of a transaction.
+    Parse = "parse";
     /// Records that a statement outside of a transaction begins.
     Begin = "begin";
     /// Runs it.

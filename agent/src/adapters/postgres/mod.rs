@@ -102,7 +102,7 @@ impl Adapter for Migrations<'_> {
 
     fn apply(&self, fence: Fence) -> Result<Applied, Failure> {
         let (migrate, archive, work) = self.asked()?;
-        let session = Session::open(&self.access, &session::name(&self.order.operation.id))?;
+        let session = Session::open(&self.access, &session::name(&self.order.operation.id, fence))?;
         Attempt { order: self.order, system: self.system, migrate, fence, session }.apply(archive, work)
     }
 

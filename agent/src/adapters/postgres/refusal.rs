@@ -25,7 +25,7 @@ use crate::adapters::system::Failure;
 use crate::internal::with_causes;
 
 /// What is missing where the record is.
-pub(super) const SETUP: &str = "a database administrator installs it with what `holdfast-agent adapter sql` prints";
+pub(super) const SETUP: &str = "a database administrator sets it up with what `holdfast-agent adapter sql` prints";
 
 /// While the session is opened: nothing was begun.
 pub(super) fn connecting(error: &Error) -> Failure {
@@ -44,7 +44,8 @@ pub(super) fn reading(error: &Error) -> Failure {
     let Some(db) = error.as_db_error() else { return Failure::Machinery(told(error)) };
     match db.code().code() {
         "3F000" | "42P01" | "42883" => Failure::Resource(format!("this database has no record of Holdfast's: {SETUP}")),
-        "42501" | "ZH003" | "ZH004" | "ZH005" => Failure::Resource(told(error)),
+        "42501" => Failure::Resource(format!("{}: {SETUP}", told(error))),
+        "ZH003" | "ZH004" | "ZH005" => Failure::Resource(told(error)),
         _ if is_transient(db) => Failure::Transient(told(error)),
         _ => Failure::Machinery(told(error)),
     }

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use holdfast_common::fence::{Epoch, Fence};
 use holdfast_common::id::OperationId;
 use holdfast_common::spec::hex;
 use sha2::{Digest, Sha256};
@@ -23,6 +24,7 @@ const CONNECT: Duration = Duration::from_secs(15);
 const GOODBYE: Duration = Duration::from_secs(2);
 /// So that no role's own setting changes what a statement means.
 const SETTINGS: &str = "SET search_path = pg_catalog, pg_temp; SET default_transaction_isolation = 'read committed'; SET standard_conforming_strings = on";
+const PREFIX: &str = "holdfast:";
 /// Longest name of a session that the server keeps whole, in bytes.
 const MAX_NAME: usize = 63;
 
@@ -66,9 +68,17 @@ impl Session {
 
     /// One statement, to its end: what comes back was committed.
     pub(super) fn query(&self, call: Call, statement: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, Error> {
-        let client = self.client.as_ref().expect("there until the session is dropped");
         before(call);
-        self.runtime.block_on(client.query_typed(statement, parameters))
+        self.runtime.block_on(self.client().query_typed(statement, parameters))
+    }
+
+    /// Has a statement read, and nothing more.
+    pub(super) fn parse(&self, statement: &str) -> Result<(), Error> {
+        self.runtime.block_on(self.client().prepare(statement)).map(drop)
+    }
+
+    fn client(&self) -> &Client {
+        self.client.as_ref().expect("there until the session is dropped")
     }
 }
 
@@ -82,14 +92,27 @@ impl Drop for Session {
     }
 }
 
-/// What a session that runs an operation is called: `holdfast:<deployment>/<step>`, where the server keeps that whole.
-pub(super) fn name(operation: &OperationId) -> String {
-    let whole = format!("holdfast:{operation}");
-    if whole.len() <= MAX_NAME {
-        return whole;
+/// What a session is called that runs an operation under a fence: `holdfast:<fence>:<deployment>/<step>`, with a digest in place of the
+/// operation where the server would cut that.
+pub(super) fn name(operation: &OperationId, fence: Fence) -> String {
+    let whole = format!("{PREFIX}{fence}:{operation}");
+    if whole.len() <= MAX_NAME { whole } else { format!("{PREFIX}{fence}:{}", digest(operation)) }
+}
+
+/// The fence of a session that runs that operation. `None`: it is another's.
+pub(super) fn fence_of(name: &str, operation: &OperationId) -> Option<Fence> {
+    let (fence, named) = name.strip_prefix(PREFIX)?.split_once(':')?;
+    if named != operation.to_string() && named != digest(operation) {
+        return None;
     }
-    let digest = hex(&Sha256::digest(operation.step.as_str()));
-    format!("holdfast:{}/{}~{}", operation.deployment, &operation.step.as_str()[..4], &digest[..12])
+    let (epoch, counter) = fence.split_once('.')?;
+    let first = Fence::first(Epoch(epoch.parse().ok()?))?;
+    let counter = counter.parse::<u64>().ok()?.checked_sub(1)?;
+    Fence::from_u64(first.as_u64().checked_add(counter)?)
+}
+
+fn digest(operation: &OperationId) -> String {
+    hex(&Sha256::digest(operation.to_string()))[..24].to_owned()
 }
 
 #[cfg(test)]
@@ -99,13 +122,24 @@ mod tests {
 
     use super::*;
 
+    fn operation(step: &str) -> OperationId {
+        OperationId { deployment: DeploymentId(Uuid::nil()), step: StepName::new(step).unwrap() }
+    }
+
     #[test]
-    fn names_of_sessions_fit_and_tell_operations_apart() {
-        let named = |step: &str| {
-            name(&OperationId { deployment: DeploymentId(Uuid::nil()), step: StepName::new(step).unwrap() })
-        };
-        assert_eq!(named("migrate"), "holdfast:00000000-0000-0000-0000-000000000000/migrate");
-        let (one, other) = (named("migrate-the-database-1"), named("migrate-the-database-2"));
-        assert!(one.len() <= MAX_NAME && other.len() <= MAX_NAME && one != other, "{one} {other}");
+    fn a_sessions_name_fits_and_tells_operation_and_fence() {
+        let last = Fence::from_u64((((1 << 24) - 1) << 40) | ((1 << 40) - 1)).unwrap();
+        let first = Fence::first(Epoch(1)).unwrap();
+        let steps = ["migrate", "migrate-the-database-1", "migrate-the-database-2"];
+        for step in steps {
+            for fence in [first, last] {
+                let named = name(&operation(step), fence);
+                assert!(named.len() <= MAX_NAME, "{named}");
+                for other in steps {
+                    assert_eq!(fence_of(&named, &operation(other)), (step == other).then_some(fence), "{named}");
+                }
+            }
+        }
+        assert_eq!(name(&operation("m"), first), "holdfast:1.1:00000000-0000-0000-0000-000000000000/m");
     }
 }

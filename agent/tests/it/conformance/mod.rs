@@ -1,5 +1,6 @@
 //! One suite for every adapter: what it declares against what it does, on a real resource, with real processes.
 
+mod postgres;
 mod subject;
 
 pub(crate) use subject::{Named, Subject};

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use holdfast_agent::adapters::system::Call;
+use holdfast_agent::adapters::system::{Call, Order};
 use holdfast_common::outcome::OperationState;
 use holdfast_common::rollback::DataEffect;
 use holdfast_common::system::{Archive, Change, Migrate};
@@ -37,7 +37,10 @@ fn migrations_run_once_in_order_and_are_read_back() {
     assert_eq!((seen.state, seen.revision.unwrap().as_str()), (OperationState::Applied, "0002"));
     assert_eq!(seen.highest_fence, Some(fence(1)));
     assert_eq!(ran(shop.apply(&order, fence(1))), (Some(0), "applied before, nothing changed\n".to_owned()));
-    assert_eq!((underwent(&shop), shop.sql("SELECT count(*) FROM shop.item")), ("0001 0002".to_owned(), "1".to_owned()));
+    assert_eq!(
+        (underwent(&shop), shop.sql("SELECT count(*) FROM shop.item")),
+        ("0001 0002".to_owned(), "1".to_owned())
+    );
 
     // Another operation that finds everything there is applied too, and raises the highest fence.
     let again = shop.to(2, "0002");
@@ -53,7 +56,10 @@ fn migrations_run_once_in_order_and_are_read_back() {
 #[test]
 fn an_operation_that_failed_half_way_goes_on_where_it_stopped() {
     let shop = shop();
-    shop.file("0002_names.sql", "-- holdfast: data=expand\nALTER TABLE item ADD COLUMN name text;\n\nSELECT nothing FROM item;\n");
+    shop.file(
+        "0002_names.sql",
+        "-- holdfast: data=expand\nALTER TABLE item ADD COLUMN name text;\n\nSELECT nothing FROM item;\n",
+    );
     let order = shop.ordered(operation(1), "0002", None);
     let (exit, text) = ran(shop.apply(&order, fence(1)));
     // A part of it is there, so it is no refusal any more.
@@ -91,16 +97,17 @@ fn a_migration_is_whole_or_not_at_all_and_can_not_commit_by_itself() {
     }
 }
 
+/// By the examination with the set that reads, and by an apply.
+fn refused(shop: &Shop, order: &Order, status: i32, why: &str) {
+    let output = shop.examine(order);
+    assert_eq!(output.status.code(), Some(status), "{why}: {}", said(&output));
+    assert!(said(&output).contains(why), "{}", said(&output));
+    assert_eq!(ran(shop.apply(order, fence(1))).0, Some(status), "{why}");
+}
+
 #[test]
 fn what_would_be_refused_is_refused_before_the_permit() {
     let mut shop = shop();
-    let refused = |shop: &Shop, order, status, why: &str| {
-        let output = shop.examine(order);
-        assert_eq!(output.status.code(), Some(status), "{why}: {}", said(&output));
-        assert!(said(&output).contains(why), "{}", said(&output));
-        let (exit, _) = ran(shop.apply(order, fence(1)));
-        assert_eq!(exit, Some(status), "{why}");
-    };
     refused(&shop, &shop.to(1, "0003"), 65, "no migration has the version 0003");
     refused(&shop, &shop.ordered(operation(1), "0002", Some("0000")), 74, "expected was 0000");
     shop.migrate.data = DataEffect::None;
@@ -133,7 +140,8 @@ fn what_would_be_refused_is_refused_before_the_permit() {
 fn the_files_can_come_in_an_archive() {
     let mut shop = Shop::new();
     let mut builder = tar::Builder::new(Vec::new());
-    for (name, text) in [("app/db/0001_items.sql", ONE), ("app/db/old/0000_not.sql", "no"), ("app/db/README.md", "no")] {
+    for (name, text) in [("app/db/0001_items.sql", ONE), ("app/db/old/0000_not.sql", "no"), ("app/db/README.md", "no")]
+    {
         let mut header = tar::Header::new_gnu();
         header.set_size(text.len() as u64);
         header.set_mode(0o644);
@@ -154,11 +162,11 @@ fn the_files_can_come_in_an_archive() {
 
 #[test]
 fn a_server_that_is_down_says_nothing_and_a_wrong_password_is_refused_without_being_told() {
-    let mut shop = shop();
+    let shop = shop();
     let order = shop.to(1, "0002");
     let said = [("PGUSER", Role::Deploy.name().to_owned()), ("PGPASSWORD", "hunter2".to_owned())].into();
     let call = Call::Apply { fence: fence(1), archive: None, work: shop.folder.0.clone() };
-    let (exit, text) = ran(shop.command(&holdfast_agent::adapters::system::Order { call, ..order.clone() }, &said));
+    let (exit, text) = ran(shop.command(&Order { call, ..order.clone() }, &said));
     assert_eq!(exit, Some(78), "{text}");
     assert!(!text.contains("hunter2") && text.contains("28P01"), "{text}");
     shop.server.down();

@@ -10,7 +10,10 @@ use crate::support::{Paused, eventually, fence, operation, resume, wait_for_paus
 fn shop() -> Shop {
     let shop = Shop::new();
     shop.file("0001_items.sql", "-- holdfast: data=expand\nCREATE TABLE item (id int);\n");
-    shop.file("0002_slow.sql", "-- holdfast: data=expand\nSELECT pg_advisory_xact_lock(7); CREATE TABLE slow (i int);\n");
+    shop.file(
+        "0002_slow.sql",
+        "-- holdfast: data=expand\nSELECT pg_advisory_xact_lock(7); CREATE TABLE slow (i int);\n",
+    );
     shop
 }
 
@@ -25,7 +28,7 @@ struct Held(Child);
 impl Held {
     fn new(shop: &Shop) -> Self {
         let mut psql = std::process::Command::new("psql");
-        psql.args(["-X", "-q", "-U", holdfast_tests_postgres::ADMIN, "-d", super::shop::DATABASE]);
+        psql.args(["-X", "-q", "-U", holdfast_tests_postgres::ADMIN, "-d", &shop.database]);
         psql.arg("-h").arg(shop.server.socket()).arg("-p").arg(shop.server.port().to_string());
         psql.args(["-c", "SELECT pg_advisory_lock(7)", "-c", "SELECT pg_sleep(600)"]);
         let child = psql.stdout(std::process::Stdio::null()).spawn().unwrap();
@@ -102,10 +105,14 @@ fn a_migration_that_the_server_still_runs_is_seen_and_a_raise_rolls_it_back() {
     running.kill().unwrap();
     running.wait().unwrap();
     assert_eq!(shop.inspect(&order).state, OperationState::Applying);
-    // The raise does not wait for it.
-    assert_eq!(shop.raise(&order, fence(3)).state, OperationState::Applying);
+    // The raise does not wait for it, and knows already what will become of it.
+    assert_eq!(shop.raise(&order, fence(3)).state, OperationState::NotApplied);
     held.let_go(&shop);
-    eventually("the backend is gone", || (shop.inspect(&order).state == OperationState::NotApplied).then_some(()));
+    eventually("the backend is gone", || {
+        (shop.sql("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'holdfast:%'") == "0")
+            .then_some(())
+    });
+    assert_eq!(shop.inspect(&order).state, OperationState::NotApplied);
     assert_eq!(shop.sql("SELECT to_regclass('shop.slow') IS NULL"), "t");
 }
 

@@ -77,7 +77,10 @@ fn what_was_begun_and_not_seen_to_end_is_unknown_until_another_attempt_takes_it_
 #[test]
 fn a_statement_that_fails_is_no_refusal() {
     let shop = shop();
-    shop.file("0002_index.sql", "-- holdfast: data=none transaction=none\nCREATE UNIQUE INDEX CONCURRENTLY one ON item ((1));\n");
+    shop.file(
+        "0002_index.sql",
+        "-- holdfast: data=none transaction=none\nCREATE UNIQUE INDEX CONCURRENTLY one ON item ((1));\n",
+    );
     assert_eq!(ran(shop.apply(&shop.to(1, "0001"), fence(1))).0, Some(0));
     shop.sql("INSERT INTO shop.item VALUES (1), (2)");
     let order = shop.to(2, "0002");
@@ -92,8 +95,14 @@ fn a_statement_that_fails_is_no_refusal() {
 #[test]
 fn one_file_is_one_statement() {
     let shop = shop();
-    shop.file("0002_index.sql", "-- holdfast: data=none transaction=none\nCREATE TABLE a (i int); CREATE TABLE b (i int);\n");
+    shop.file(
+        "0002_index.sql",
+        "-- holdfast: data=none transaction=none\nCREATE TABLE a (i int); CREATE TABLE b (i int);\n",
+    );
     let (exit, text) = ran(shop.apply(&shop.to(1, "0002"), fence(1)));
+    // Its first migration was applied, so it is no refusal; the second was not even begun.
     assert_eq!(exit, Some(71), "{text}");
+    assert!(text.contains("0002_index.sql") && text.contains("multiple commands"), "{text}");
+    assert_eq!(shop.inspect(&shop.to(1, "0002")).state, OperationState::Partial);
     assert_eq!(shop.sql("SELECT to_regclass('shop.a') IS NULL"), "t");
 }

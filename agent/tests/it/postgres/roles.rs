@@ -2,12 +2,12 @@
 
 use holdfast_agent::adapters::system::Call;
 
-use super::shop::{DATABASE, Role, Shop, ran, setup};
+use super::shop::{Role, Shop, ran, setup};
 use crate::support::fence;
 
 /// What the server says to a role that tries it itself.
 fn tries(shop: &Shop, role: Role, sql: &str) -> Result<String, String> {
-    shop.server.try_sql(DATABASE, &format!("SET SESSION AUTHORIZATION {};\n{sql}", role.name()))
+    shop.server.try_sql(&shop.database, &format!("SET SESSION AUTHORIZATION {};\n{sql}", role.name()))
 }
 
 #[test]
@@ -65,12 +65,11 @@ fn several_schemas_of_a_database_are_resources_of_their_own() {
     let other = setup("other", "shop@prod", "other").replace("'shop_", "'other_");
     shop.sql(&other);
     assert_eq!(shop.sql("SELECT count(DISTINCT identity) FROM holdfast.resource"), "2");
-    let fences = |role, schema| {
-        tries(&shop, role, &format!("SELECT holdfast.raise_fence('{schema}', 'shop@prod/{schema}', 7)"))
-    };
+    let fences =
+        |role, schema| tries(&shop, role, &format!("SELECT holdfast.raise_fence('{schema}', 'shop@prod/{schema}', 7)"));
     let said = fences(Role::Fence, "other").unwrap_err();
     assert!(said.contains("is not the role for that"), "{said}");
-    let said = shop.server.try_sql(DATABASE, &setup("shop", "billing@prod", "db")).unwrap_err();
+    let said = shop.server.try_sql(&shop.database, &setup("shop", "billing@prod", "db")).unwrap_err();
     assert!(said.contains("belongs to shop@prod/db"), "{said}");
 }
 
@@ -78,7 +77,7 @@ fn several_schemas_of_a_database_are_resources_of_their_own() {
 fn a_setup_that_would_prove_nothing_is_refused() {
     let shop = Shop::new();
     let refused = |sql: &str, why: &str| {
-        let said = shop.server.try_sql(DATABASE, sql).unwrap_err();
+        let said = shop.server.try_sql(&shop.database, sql).unwrap_err();
         assert!(said.contains(why), "{said}");
     };
     let again = setup("shop", "shop@prod", "db");

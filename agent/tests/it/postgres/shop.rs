@@ -1,9 +1,11 @@
 //! A schema `shop` on a real server, set up as an administrator would, with the three roles and a folder of migrations.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
+use std::rc::Rc;
 
 use holdfast_agent::adapters::system::{Call, Operation, Order};
 use holdfast_agent::internal::{INTERNAL, name};
@@ -39,10 +41,22 @@ impl Role {
     }
 }
 
-pub(crate) const DATABASE: &str = "shop";
+thread_local! {
+    /// One server for all resources of a test. It ends with the test's thread.
+    static SERVER: Rc<Server> = Rc::new(with_roles(Server::start()));
+    static DATABASES: Cell<u32> = const { Cell::new(0) };
+}
+
+fn with_roles(server: Server) -> Server {
+    for role in [Role::Deploy, Role::Inspect, Role::Fence] {
+        server.sql("postgres", &format!("CREATE ROLE {} LOGIN PASSWORD '{}'", role.name(), role.password()));
+    }
+    server
+}
 
 pub(crate) struct Shop {
-    pub(crate) server: Server,
+    pub(crate) server: Rc<Server>,
+    pub(crate) database: String,
     pub(crate) folder: Folder,
     pub(crate) order: Order,
     pub(crate) migrate: Migrate,
@@ -50,14 +64,18 @@ pub(crate) struct Shop {
 
 impl Shop {
     pub(crate) fn new() -> Self {
-        Self::on(Server::start())
+        Self::on(SERVER.with(Rc::clone))
     }
 
-    pub(crate) fn on(server: Server) -> Self {
-        for role in [Role::Deploy, Role::Inspect, Role::Fence] {
-            server.sql("postgres", &format!("CREATE ROLE {} LOGIN PASSWORD '{}'", role.name(), role.password()));
-        }
-        server.sql("postgres", "CREATE DATABASE shop");
+    /// On a server of its own.
+    pub(crate) fn alone(server: Server) -> Self {
+        Self::on(Rc::new(with_roles(server)))
+    }
+
+    fn on(server: Rc<Server>) -> Self {
+        let number = DATABASES.replace(DATABASES.get() + 1);
+        let database = format!("shop_{number}");
+        server.sql("postgres", &format!("CREATE DATABASE {database}"));
         let folder = Folder::new();
         fs::create_dir(folder.0.join("db")).unwrap();
         let migrations = folder.0.join("db").to_str().unwrap().to_owned();
@@ -70,7 +88,7 @@ impl Shop {
             system: System::Postgres(Postgres {
                 schema: "shop".to_owned(),
                 server: Some(address),
-                database: Some(DATABASE.to_owned()),
+                database: Some(database.clone()),
             }),
             operation: Operation {
                 id: crate::support::operation(1),
@@ -82,14 +100,14 @@ impl Shop {
             program: None,
             cache: folder.0.join("cache"),
         };
-        let shop = Self { server, folder, order, migrate };
+        let shop = Self { server, database, folder, order, migrate };
         shop.sql(&setup("shop", "shop@prod", "db"));
         shop
     }
 
     /// As the administrator.
     pub(crate) fn sql(&self, sql: &str) -> String {
-        self.server.sql(DATABASE, sql)
+        self.server.sql(&self.database, sql)
     }
 
     /// Writes a file of the folder.
