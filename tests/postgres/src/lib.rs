@@ -4,13 +4,13 @@
 
 mod programs;
 
-use std::cell::RefCell;
 use std::fs::{self, File};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use programs::Programs;
@@ -30,7 +30,7 @@ pub struct Server {
     folder: PathBuf,
     port: u16,
     settings: Vec<String>,
-    child: RefCell<Option<Child>>,
+    child: Mutex<Option<Child>>,
 }
 
 impl Server {
@@ -49,7 +49,7 @@ impl Server {
         let output = made.output().expect("initdb runs");
         assert!(output.status.success(), "initdb: {}", String::from_utf8_lossy(&output.stderr));
         fs::write(data.join("pg_hba.conf"), ACCESS).expect("the folder is ours");
-        let server = Self { programs, folder, port: free_port(), settings: Vec::new(), child: RefCell::new(None) };
+        let server = Self { programs, folder, port: free_port(), settings: Vec::new(), child: Mutex::new(None) };
         server.up();
         server
     }
@@ -91,7 +91,7 @@ impl Server {
 
     /// Stops it: sessions are ended, and what they had not committed is rolled back.
     pub fn down(&self) {
-        if let Some(mut child) = self.child.take() {
+        if let Some(mut child) = self.child().take() {
             signal(&child, Signal::INT);
             child.wait().expect("it is our child");
         }
@@ -103,7 +103,7 @@ impl Server {
     /// Where it does not.
     pub fn up(&self) {
         let log = File::options().create(true).append(true).open(self.folder.join("log")).expect("the folder is ours");
-        let mut command = self.programs.server();
+        let mut command = self.programs.command("postgres");
         command
             .arg("-D")
             .arg(self.folder.join("data"))
@@ -117,7 +117,7 @@ impl Server {
         command.args(self.settings.iter().flat_map(|setting| ["-c", setting]));
         let output = log.try_clone().expect("a second handle on the log");
         let child = command.stdin(Stdio::null()).stdout(output).stderr(log).spawn().expect("the server runs");
-        self.wait_until_ready(self.child.borrow_mut().insert(child));
+        self.wait_until_ready(self.child().insert(child));
     }
 
     /// Starts it anew with that certificate and key, in PEM.
@@ -153,6 +153,10 @@ impl Server {
         self.up();
     }
 
+    fn child(&self) -> MutexGuard<'_, Option<Child>> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn copy(&self, from: &Path, to: &Path) {
         let copied = Command::new("cp").arg("-a").arg(from).arg(to).status().expect("cp runs");
         assert!(copied.success(), "a copy of {}", from.display());
@@ -177,7 +181,8 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if let Some(mut child) = self.child.take() {
+        let child = self.child().take();
+        if let Some(mut child) = child {
             signal(&child, Signal::QUIT);
             let _ = child.wait();
         }
@@ -194,19 +199,31 @@ fn signal(child: &Child, signal: Signal) {
     kill_process(pid, signal).expect("it is our child");
 }
 
-/// Those of test processes that were killed go too.
+/// Servers of test processes that were killed go too.
 fn new_folder() -> PathBuf {
     let temporary = std::env::temp_dir();
     for entry in fs::read_dir(&temporary).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let owner = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
         if owner.is_some_and(|owner| !Path::new("/proc").join(owner.to_string()).exists()) {
-            let _ = fs::remove_dir_all(entry.path());
+            end_abandoned(&entry.path());
         }
     }
     let path = temporary.join(format!("{PREFIX}{}-{}", std::process::id(), number()));
     fs::create_dir(&path).expect("a new folder among the temporary files");
     path.canonicalize().expect("it was just made")
+}
+
+fn end_abandoned(folder: &Path) {
+    let text = fs::read_to_string(folder.join("data/postmaster.pid")).unwrap_or_default();
+    if let Some(pid) = text.lines().next().and_then(|line| line.parse().ok()).and_then(Pid::from_raw) {
+        let arguments = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
+        // The number may be another's by now.
+        if String::from_utf8_lossy(&arguments).contains(&*folder.to_string_lossy()) {
+            let _ = kill_process(pid, Signal::QUIT);
+        }
+    }
+    let _ = fs::remove_dir_all(folder);
 }
 
 fn number() -> u32 {

@@ -30,15 +30,6 @@ impl Programs {
         Self { folder, user }
     }
 
-    pub(crate) fn command(&self, name: &str) -> Command {
-        self.through(name, &[])
-    }
-
-    /// The server itself. It ends with whoever started it.
-    pub(crate) fn server(&self) -> Command {
-        self.through("postgres", &["--pdeathsig=QUIT"])
-    }
-
     /// Makes a file or folder the server's.
     pub(crate) fn give(&self, path: &Path) {
         if let Some(User { uid, gid }) = self.user {
@@ -46,12 +37,16 @@ impl Programs {
         }
     }
 
-    fn through(&self, name: &str, options: &[&str]) -> Command {
+    /// A program, as that user.
+    pub(crate) fn command(&self, name: &str) -> Command {
         let mut command = Command::new("setpriv");
         if let Some(User { uid, gid }) = self.user {
             command.args([format!("--reuid={uid}"), format!("--regid={gid}"), "--clear-groups".to_owned()]);
         }
-        command.args(options).arg("--").arg(self.folder.join(name)).current_dir("/").env_remove("PGHOST");
+        command.arg("--").arg(self.folder.join(name)).current_dir("/");
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PG")) {
+            command.env_remove(name);
+        }
         command
     }
 }

@@ -42,6 +42,8 @@ calls! {
     End = "end";
     /// Raises the fence.
     Raise = "raise";
+    /// Ends the session.
+    Close = "close";
 }
 
 /// Right before a call.

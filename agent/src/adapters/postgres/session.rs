@@ -85,6 +85,7 @@ impl Session {
 /// Says goodbye, so that a look that follows finds no session of a process that has ended.
 impl Drop for Session {
     fn drop(&mut self) {
+        before(Call::Close);
         drop(self.client.take());
         if let Some(connection) = self.connection.take() {
             let _ = self.runtime.block_on(async { tokio::time::timeout(GOODBYE, connection).await });

@@ -56,7 +56,7 @@ impl Subject for PostgresSubject {
     }
 
     fn calls(&self) -> Vec<&'static str> {
-        vec!["connect", "read", "migrate"]
+        vec!["connect", "read", "migrate", "close"]
     }
 
     fn apply(&self, named: &Named, fence: Fence) -> Command {
