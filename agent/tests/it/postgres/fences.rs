@@ -146,3 +146,18 @@ fn two_at_once_apply_it_once() {
     assert_eq!(shop.sql("SELECT count(*) FROM holdfast.migration"), "2");
     assert_eq!(shop.inspect(&order).state, OperationState::Applied);
 }
+
+#[test]
+fn a_lock_that_is_not_given_in_time_is_worth_another_try() {
+    let shop = shop();
+    assert_eq!(ran(shop.apply(&shop.to(1, "0001"), fence(1))).0, Some(0));
+    let (held, order) = (Held::new(&shop), shop.to(2, "0002"));
+    let mut impatient = shop.apply(&order, fence(2));
+    impatient.env("PGOPTIONS", "-c lock_timeout=100ms");
+    let (exit, text) = ran(impatient);
+    assert_eq!(exit, Some(75), "{text}");
+    assert!(text.contains("0002_slow.sql") && text.contains("55P03"), "{text}");
+    assert_eq!(shop.inspect(&order).state, OperationState::NotApplied);
+    held.let_go(&shop);
+    assert_eq!(ran(shop.apply(&order, fence(2))).0, Some(0));
+}

@@ -106,3 +106,22 @@ fn one_file_is_one_statement() {
     assert_eq!(shop.inspect(&shop.to(1, "0002")).state, OperationState::Partial);
     assert_eq!(shop.sql("SELECT to_regclass('shop.a') IS NULL"), "t");
 }
+
+#[test]
+fn what_a_person_saw_to_be_done_can_be_written_down() {
+    let shop = shop();
+    let order = shop.to(1, "0002");
+    let mut command = shop.apply(&order, fence(1));
+    assert!(command.env("HOLDFAST_HALT", "apply.end=abort").output().unwrap().status.code().is_none());
+    let seen = crate::support::eventually("its session is gone", || {
+        Some(shop.inspect(&order)).filter(|seen| seen.state != OperationState::Applying)
+    });
+    assert_eq!(seen.state, OperationState::Unknown);
+    // As docs/postgres.md has it.
+    shop.sql("UPDATE holdfast.migration SET done_at = now() WHERE schema_name = 'shop' AND version = '0002'");
+    shop.sql("UPDATE holdfast.resource SET revision = '0002' WHERE schema_name = 'shop'");
+    let next = shop.to(2, "0002");
+    assert_eq!(ran(shop.apply(&next, fence(2))).0, Some(0));
+    let seen = shop.inspect(&next);
+    assert_eq!((seen.state, seen.revision.unwrap().as_str()), (OperationState::Applied, "0002"));
+}

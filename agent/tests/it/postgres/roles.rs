@@ -1,9 +1,10 @@
 //! What each of the three roles can't do, and what the setup refuses.
 
-use holdfast_agent::adapters::system::Call;
+use holdfast_agent::adapters::system::{Call, Order};
+use holdfast_common::outcome::OperationState;
 
 use super::shop::{Role, Shop, ran, setup};
-use crate::support::fence;
+use crate::support::{Paused, fence, resume, wait_for_pause};
 
 /// What the server says to a role that tries it itself.
 fn tries(shop: &Shop, role: Role, sql: &str) -> Result<String, String> {
@@ -91,4 +92,21 @@ fn a_setup_that_would_prove_nothing_is_refused() {
     let (exit, text) = ran(shop.call(&order, Call::Inspect, Role::Inspect));
     assert_eq!(exit, Some(78), "{text}");
     assert!(text.contains("adapter sql"), "{text}");
+}
+
+#[test]
+fn a_member_of_a_role_acts_for_it() {
+    let shop = Shop::new();
+    shop.file("0001_items.sql", "-- holdfast: data=expand\nCREATE TABLE item (id int);\n");
+    shop.sql("CREATE ROLE robot LOGIN PASSWORD 'robot' IN ROLE shop_deploy");
+    let order = shop.to(1, "0001");
+    let call = Call::Apply { fence: fence(1), archive: None, work: shop.folder.0.clone() };
+    let said = [("PGUSER", "robot".to_owned()), ("PGPASSWORD", "robot".to_owned())].into();
+    let mut stopped = shop.command(&Order { call, ..order.clone() }, &said);
+    let stopped = stopped.env("HOLDFAST_HALT", "apply.migrate=stop").spawn().unwrap();
+    assert_eq!(wait_for_pause(&stopped), Paused::Stopped);
+    assert_eq!(shop.inspect(&order).state, OperationState::Applying, "its session is seen as one of the deploy role");
+    resume(&stopped);
+    assert_eq!(stopped.wait_with_output().unwrap().status.code(), Some(0));
+    assert_eq!(shop.sql("SELECT run_by FROM holdfast.migration"), "robot");
 }
