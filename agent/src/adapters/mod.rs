@@ -5,5 +5,6 @@ pub mod exit;
 pub(crate) mod git;
 pub mod halt;
 mod http;
+pub mod postgres;
 pub mod release;
 pub mod system;

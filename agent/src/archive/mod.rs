@@ -10,6 +10,7 @@
 //! Only regular files and directories are accepted. Links of any kind are refused by this version, also those that
 //! stay inside. Owners, times and group bits are not taken over: files become 0644 or 0755, directories 0755.
 
+mod content;
 mod entry;
 mod error;
 mod header;
@@ -69,6 +70,18 @@ impl Archive {
     #[must_use]
     pub fn entries(&self) -> &[Entry] {
         &self.entries
+    }
+
+    /// The contents of some of its files, in the order of the paths. How large they are the entries say before.
+    pub fn read(&mut self, paths: &[&str]) -> Result<Vec<Vec<u8>>, Error> {
+        let read = |source| Error::Read { path: self.path.clone(), source };
+        self.file.seek(SeekFrom::Start(0)).map_err(read)?;
+        let mut hashed = Hashed { inner: io::BufReader::new(&mut self.file), digest: Sha256::new() };
+        let unpacked = self.packing.open(io::BufReader::new(&mut hashed)).map_err(read)?;
+        let contents = content::read(unpacked, &self.entries, paths)?;
+        io::copy(&mut hashed, &mut io::sink()).map_err(read)?;
+        compare(&hex(&hashed.digest.finalize()), &self.sha256)?;
+        Ok(contents)
     }
 
     /// Unpacks into the folder `name` of the directory `parent`, which must not have it, and makes it stay.

@@ -7,6 +7,7 @@ mod conformance;
 mod git;
 mod host;
 mod http;
+mod postgres;
 mod prune;
 mod release;
 mod release_links;

@@ -294,7 +294,7 @@ impl Strings<'_> {
         match &step.work {
             Work::Command(argv) => Some(StepBody::Command { argv: self.argv(argv)? }),
             Work::Restore => Some(StepBody::Restore),
-            Work::System(asked) => asked.resolve(self).map(StepBody::System),
+            Work::System(asked) => asked.resolve(self, step.data.value).map(StepBody::System),
             Work::Release { archive, sha256 } => {
                 let archive = self.string(archive, field::archive);
                 let sha256 = self.string(sha256, field::sha256);

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Archive;
 use crate::adapter::{Capability, Enforce, Inspect};
+use crate::rollback::DataEffect;
 
 /// A schema of a database. Who connects, and with which secret, the host alone says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +38,9 @@ pub struct Migrate {
     /// Whether each migration is one transaction with its row in the ledger. Where it is not, nothing at the database stops a
     /// statement that is under way.
     pub transaction: bool,
+    /// The most that its migrations may do to data: what the step says.
+    #[serde(default, skip_serializing_if = "DataEffect::is_none")]
+    pub data: DataEffect,
 }
 
 impl Migrate {

@@ -11,6 +11,7 @@ use super::{Call, Credentials, Failure, Order};
 use crate::adapters::git::Git;
 use crate::adapters::halt::{self, Who};
 use crate::adapters::http::Api;
+use crate::adapters::postgres;
 
 /// How a change went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,14 +60,14 @@ fn run(order: &Order) -> ExitCode {
 
 fn adapter(order: &Order, credentials: Credentials) -> Result<Box<dyn Adapter + '_>, Failure> {
     match &order.system {
-        System::Postgres(_) => not_here(order),
+        System::Postgres(system) => postgres::adapter(order, system, &credentials),
         System::Git(git) => Ok(Box::new(Git::new(order, git, &credentials)?)),
         System::Http(http) => Ok(Box::new(Api::new(order, http, &credentials)?)),
         System::External(_) => not_here(order),
     }
 }
 
-fn not_here(order: &Order) -> Result<Box<dyn Adapter>, Failure> {
+fn not_here(order: &Order) -> Result<Box<dyn Adapter + '_>, Failure> {
     Err(Failure::Resource(format!("adapter {} is not in this build", order.system.adapter().name())))
 }
 

@@ -2,6 +2,7 @@
 
 mod git;
 mod http;
+mod postgres;
 mod subject;
 
 pub(crate) use subject::{Named, Subject};

@@ -7,6 +7,7 @@ use crate::code::Code;
 use crate::file::field;
 use crate::file::reader::{Complaint, Fields, Item, Place, Reader, shown};
 use crate::file::template::Template;
+use crate::rollback::DataEffect;
 use crate::system::{Archive, Change, Commit, ExternalChange, Migrate, Submit};
 
 use super::{git, http};
@@ -144,19 +145,20 @@ impl Asked {
         }
     }
 
-    /// With its gaps filled.
-    pub(in crate::file) fn resolve(&self, fill: &mut impl Fill) -> Option<Change> {
+    /// With its gaps filled, and what the step says that it does to data.
+    pub(in crate::file) fn resolve(&self, fill: &mut impl Fill, data: DataEffect) -> Option<Change> {
         let whole = |entries: Vec<Option<(String, String)>>| entries.into_iter().collect::<Option<BTreeMap<_, _>>>();
         Some(match self {
             Asked::Migrate { archive, migrations, to, transaction } => {
                 let archive = filled_archive(archive.as_ref(), fill);
                 let migrations = fill.fill(migrations, folder);
-                let to = fill.fill(to, field::revision);
+                let to = fill.fill(to, version);
                 Change::Migrate(Migrate {
                     archive: archive?,
                     migrations: migrations?,
                     to: to?,
                     transaction: *transaction,
+                    data,
                 })
             }
             Asked::Commit { archive, files, keep, message } => {
@@ -195,7 +197,7 @@ fn filled_archive(archive: Option<&(Template, Template)>, fill: &mut impl Fill) 
 fn migrate(reader: &mut Reader, with: &Fields<'_>, inputs: &BTreeSet<String>) -> Option<Asked> {
     let archive = archive(reader, with, inputs);
     let migrations = reader.required(with, "migrations").and_then(|item| reader.ruled_template(&item, inputs, folder));
-    let to = reader.required(with, "to").and_then(|item| reader.ruled_template(&item, inputs, field::revision));
+    let to = reader.required(with, "to").and_then(|item| reader.ruled_template(&item, inputs, version));
     let transaction = with.get("transaction").map_or(Some(true), |item| reader.boolean(&item));
     Some(Asked::Migrate { archive: archive?, migrations: migrations?, to: to?, transaction: transaction? })
 }
@@ -285,6 +287,17 @@ fn folder(text: &str) -> Result<(), Complaint> {
         return Ok(());
     }
     Err(Complaint::invalid(format!("{} is no folder: 1 to {MAX_PATH} bytes, no empty part and no \"..\"", shown(text))))
+}
+
+/// What stands before the first `_` of a file's name.
+fn version(text: &str) -> Result<(), Complaint> {
+    if text.contains('_') {
+        return Err(Complaint::invalid(format!(
+            "{} is no version: it ends before the first \"_\" of a file's name",
+            shown(text)
+        )));
+    }
+    field::revision(text)
 }
 
 /// One line: what follows it are trailers.

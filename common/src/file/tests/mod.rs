@@ -6,6 +6,7 @@ mod rollback;
 mod syntax;
 mod systems_git;
 mod systems_http;
+mod systems_postgres;
 mod target;
 mod verify;
 

@@ -1,0 +1,162 @@
+//! Where the server is and who connects, from the target and the host's credentials. No secret is ever part of an error.
+//!
+//! | question | the target | `DATABASE_URL` | `PG...` |
+//! | --- | --- | --- | --- |
+//! | server, database | said there: must be the same as said here | else this | else this |
+//! | user, password, options | never | this | else this |
+//!
+//! | server | TLS |
+//! | --- | --- |
+//! | a local socket or loopback | only where `PGSSLMODE` or `PGSSLROOTCERT` asks for it |
+//! | any other | verified, unless `PGSSLMODE=disable` says no |
+//!
+//! A target that names another server than the host's credentials are for gets none of them.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use holdfast_common::system::Postgres;
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode};
+
+use super::tls::Roots;
+use crate::adapters::system::{Credentials, Failure};
+
+const PORT: u16 = 5432;
+
+/// How to connect.
+#[derive(Clone)]
+pub(super) struct Access {
+    pub(super) config: Config,
+    /// `None`: without TLS.
+    pub(super) roots: Option<Roots>,
+}
+
+/// A connection string, and what its parameters say of TLS.
+#[derive(Default)]
+struct Url {
+    config: Config,
+    mode: Option<String>,
+    roots: Option<String>,
+}
+
+pub(super) fn access(system: &Postgres, credentials: &Credentials) -> Result<Access, Failure> {
+    let said = |name: &str| credentials.variable(name).filter(|text| !text.is_empty());
+    let Url { mut config, mode, roots } = said("DATABASE_URL").map_or(Ok(Url::default()), url)?;
+    fill(&mut config, &said)?;
+    server(&mut config, system)?;
+    database(&mut config, system)?;
+    if config.get_user().is_none() {
+        return Err(Failure::Resource("the credentials name no user: PGUSER or DATABASE_URL does".to_owned()));
+    }
+    let mode = mode.as_deref().or_else(|| said("PGSSLMODE"));
+    let roots = roots.as_deref().or_else(|| said("PGSSLROOTCERT"));
+    let roots = roots_of(mode, roots, is_local(&config), credentials)?;
+    config.ssl_mode(if roots.is_some() { SslMode::Require } else { SslMode::Disable });
+    Ok(Access { config, roots })
+}
+
+/// What a URL says beyond what the client knows is taken out of it: it verifies or does not, and has nothing in between.
+fn url(text: &str) -> Result<Url, Failure> {
+    let (start, query) = text.split_once('?').unwrap_or((text, ""));
+    let (mut mode, mut roots, mut rest) = (None, None, Vec::new());
+    for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
+        match parameter.split_once('=') {
+            Some(("sslmode", value)) => mode = Some(value.to_owned()),
+            Some(("sslrootcert", value)) => roots = Some(value.replace("%2F", "/").replace("%2f", "/")),
+            _ => rest.push(parameter),
+        }
+    }
+    let plain = if rest.is_empty() { start.to_owned() } else { format!("{start}?{}", rest.join("&")) };
+    // The cause may quote a part of it.
+    let config = plain.parse().map_err(|_| Failure::Resource("DATABASE_URL is no connection string".to_owned()))?;
+    Ok(Url { config, mode, roots })
+}
+
+fn fill<'a>(config: &mut Config, said: &impl Fn(&str) -> Option<&'a str>) -> Result<(), Failure> {
+    if let (true, Some(host)) = (config.get_hosts().is_empty(), said("PGHOST")) {
+        config.host(host);
+        if let Some(port) = said("PGPORT") {
+            config.port(port.parse().map_err(|_| Failure::Resource("PGPORT is no port".to_owned()))?);
+        }
+    }
+    if let (None, Some(user)) = (config.get_user(), said("PGUSER")) {
+        config.user(user);
+    }
+    if let (None, Some(password)) = (config.get_password(), said("PGPASSWORD")) {
+        config.password(password);
+    }
+    if let (None, Some(database)) = (config.get_dbname(), said("PGDATABASE")) {
+        config.dbname(database);
+    }
+    if let (None, Some(options)) = (config.get_options(), said("PGOPTIONS")) {
+        config.options(options);
+    }
+    Ok(())
+}
+
+fn server(config: &mut Config, system: &Postgres) -> Result<(), Failure> {
+    let Some(wanted) = &system.server else {
+        if config.get_hosts().is_empty() {
+            return Err(Failure::Resource("neither the target nor the credentials say where the server is".to_owned()));
+        }
+        return Ok(());
+    };
+    let (host, port) = wanted.rsplit_once(':').ok_or_else(|| Failure::Resource(format!("{wanted} is no server")))?;
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let port = port.parse().map_err(|_| Failure::Resource(format!("{wanted} is no server")))?;
+    if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+        config.host(host).port(port);
+        return Ok(());
+    }
+    let is_same = config.get_hosts() == [Host::Tcp(host.to_owned())] && config.get_hostaddrs().is_empty();
+    if is_same && config.get_ports().first().copied().unwrap_or(PORT) == port {
+        return Ok(());
+    }
+    Err(Failure::Resource(format!("the target is on {wanted}, and this host's credentials are for another server")))
+}
+
+fn database(config: &mut Config, system: &Postgres) -> Result<(), Failure> {
+    match (&system.database, config.get_dbname()) {
+        (Some(wanted), None) => {
+            config.dbname(wanted);
+            Ok(())
+        }
+        (Some(wanted), Some(found)) if found != wanted => Err(Failure::Resource(format!(
+            "the target is in database {wanted}, and this host's credentials are for {found}"
+        ))),
+        (Some(_) | None, Some(_)) => Ok(()),
+        (None, None) => Err(Failure::Resource("neither the target nor the credentials name the database".to_owned())),
+    }
+}
+
+fn roots_of(
+    mode: Option<&str>,
+    roots: Option<&str>,
+    is_local: bool,
+    credentials: &Credentials,
+) -> Result<Option<Roots>, Failure> {
+    let named = || match roots {
+        None | Some("system") => Roots::Machine,
+        Some(name) => Roots::File(credentials.file(name).unwrap_or_else(|| PathBuf::from(name))),
+    };
+    match mode {
+        Some("disable") => Ok(None),
+        None | Some("allow" | "prefer") if is_local && roots.is_none() => Ok(None),
+        None | Some("allow" | "prefer" | "require" | "verify-ca" | "verify-full") => Ok(Some(named())),
+        Some(_) => {
+            Err(Failure::Resource("PGSSLMODE is none of disable, require, verify-ca and verify-full".to_owned()))
+        }
+    }
+}
+
+fn is_local(config: &Config) -> bool {
+    let is_loopback = |host: &Host| match host {
+        Host::Unix(_) => true,
+        Host::Tcp(name) => name == "localhost" || name.parse().is_ok_and(|address: IpAddr| address.is_loopback()),
+    };
+    config.get_hosts().iter().all(is_loopback) && config.get_hostaddrs().iter().all(IpAddr::is_loopback)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! What is to run, decided before anything does.
+//!
+//! | found | then |
+//! | --- | --- |
+//! | a file that was applied has another content | refused |
+//! | the schema is beyond the version to stop after | refused |
+//! | a version below one that was applied is not applied | refused |
+//! | another version was begun and is not known to be done | refused |
+//! | a file that is to run has no usable first line | refused |
+//! | it does more to data than the step says | refused |
+//! | it can't run in a transaction, and the step asks for one | refused |
+//! | the expected revision is another one, and the operation has done nothing yet | refused |
+//! | else | the files that are not applied run, in order |
+
+use std::collections::BTreeMap;
+
+use holdfast_common::id::Revision;
+use holdfast_common::system::Migrate;
+
+use super::ledger::{Ledger, Row};
+use super::migration::{Header, Migration, data_name};
+use super::version::Version;
+use crate::adapters::system::{Failure, Operation};
+
+/// A file that is to run.
+#[derive(Clone, Debug)]
+pub(super) struct Pending {
+    pub(super) migration: Migration,
+    pub(super) header: Header,
+}
+
+/// What is to run, in order. Empty: everything is there.
+pub(super) fn plan(
+    migrations: Vec<Migration>,
+    ledger: &Ledger,
+    migrate: &Migrate,
+    operation: &Operation,
+) -> Result<Vec<Pending>, Failure> {
+    let rows: BTreeMap<&str, &Row> = ledger.rows.iter().map(|row| (row.version.as_str(), row)).collect();
+    let is_done = |migration: &Migration| rows.get(migration.version.as_str()).is_some_and(|row| row.is_done);
+    let refuse = |why: String| Err(Failure::Content(why));
+    if let Some(changed) =
+        migrations.iter().find(|file| is_done(file) && rows[file.version.as_str()].checksum != file.checksum)
+    {
+        return refuse(format!("{} was applied with another content", changed.name));
+    }
+    let newest = ledger.rows.iter().filter(|row| row.is_done).map(|row| Version::of(&row.version)).max();
+    let pending: Vec<Migration> = migrations.into_iter().filter(|migration| !is_done(migration)).collect();
+    if let Some(newest) = newest {
+        if newest > Version::of(&migrate.to) {
+            return refuse(format!("the schema is at {} already, which is beyond {}", newest.as_str(), migrate.to));
+        }
+        if let Some(late) = pending.iter().find(|migration| migration.version < newest) {
+            return refuse(format!(
+                "{} comes before {}, which is applied, and is not applied",
+                late.name,
+                newest.as_str()
+            ));
+        }
+    }
+    let first = pending.first().map(|migration| migration.version.as_str());
+    if let Some(begun) = ledger.rows.iter().find(|row| !row.is_done && Some(row.version.as_str()) != first) {
+        return refuse(format!("{} was begun by {} and is not known to be done", begun.version, begun.operation));
+    }
+    let pending = pending.into_iter().map(|migration| admitted(migration, migrate)).collect::<Result<_, _>>()?;
+    expected(ledger, operation)?;
+    Ok(pending)
+}
+
+fn admitted(migration: Migration, migrate: &Migrate) -> Result<Pending, Failure> {
+    let header = migration.header.clone().map_err(Failure::Content)?;
+    if header.data > migrate.data {
+        let (file, step) = (data_name(header.data), data_name(migrate.data));
+        return Err(Failure::Content(format!(
+            "{} has data={file}, and the step says data = \"{step}\"",
+            migration.name
+        )));
+    }
+    if !header.in_transaction && migrate.transaction {
+        let why = format!("{} has transaction=none, which the step must allow by transaction = false", migration.name);
+        return Err(Failure::Content(why));
+    }
+    Ok(Pending { migration, header })
+}
+
+/// Later migrations of an operation meet what it left itself. The server compares the same once more, in the same transaction.
+fn expected(ledger: &Ledger, operation: &Operation) -> Result<(), Failure> {
+    let Some(expected) = &operation.expected_revision else { return Ok(()) };
+    if ledger.has_begun(&operation.id) || ledger.revision.as_deref() == Some(expected.as_str()) {
+        return Ok(());
+    }
+    let found = ledger.revision.as_ref().and_then(|text| Revision::new(text.clone()).ok());
+    Err(Failure::Revision { expected: expected.clone(), found })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,8 @@
+//! Migrations on a real PostgreSQL server, with the real processes and three roles with passwords.
+
+mod apply;
+mod fences;
+mod outside;
+mod roles;
+pub(crate) mod shop;
+mod tls;

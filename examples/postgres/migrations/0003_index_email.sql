@@ -1,0 +1,2 @@
+-- holdfast: data=none transaction=none
+CREATE INDEX CONCURRENTLY purchase_email ON purchase (email);

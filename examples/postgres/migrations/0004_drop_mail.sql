@@ -1,0 +1,2 @@
+-- holdfast: data=contract
+ALTER TABLE purchase DROP COLUMN mail;
