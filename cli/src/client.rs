@@ -136,6 +136,14 @@ impl Client {
         answer.map_err(|status| refusal::of(&status, &call))?.target.ok_or(Failure::incomplete("target"))
     }
 
+    /// Puts on record which revision a person saw at a resource.
+    pub async fn attest_revision(&self, request: v1::AttestRevisionRequest) -> Result<v1::Target, Failure> {
+        let mut api = self.api.clone();
+        let call = Call::Changes { look: format!("holdfast target show {}", request.target) };
+        let answer = once(DEADLINE, async move { api.attest_revision(timely(request, DEADLINE)).await }).await;
+        answer.map_err(|status| refusal::of(&status, &call))?.target.ok_or(Failure::incomplete("target"))
+    }
+
     /// Lets an agent have nothing new. The same again is the same.
     pub async fn drain_agent(&self, request: v1::DrainAgentRequest) -> Result<v1::Agent, Failure> {
         let mut api = self.api.clone();

@@ -175,6 +175,7 @@ mod tests {
             "target hold shop@prod --reason freeze",
             "target hold shop@prod --reason freeze --until 2h30m",
             "target hold shop@prod --reason freeze --until 2026-11-29T18:00:00+01:00",
+            "target attest shop@prod --resource db --observed v1 --how seen --confirm shop@prod",
             "target unhold shop@prod",
             "agents --ascii",
             "agent token create",

@@ -105,6 +105,9 @@ pub enum RevisionSource {
     Attested {
         /// Who.
         by: OperatorName,
+        /// How they know.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        how: String,
     },
 }
 

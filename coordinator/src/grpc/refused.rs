@@ -207,6 +207,9 @@ fn refusal_problem(about: &Subject, refusal: &Refusal) -> Problem {
             .so("an attestation on it would not tell what it waits for")
             .next("look at the resource, then add --observed REVISION")
             .with("resource", resource.as_str()),
+        Refusal::RevisionNotUnknown { resource } => {
+            problem.next(format!("holdfast target show {target}")).with("resource", resource.as_str())
+        }
         Refusal::DeploymentNotFound(id) => {
             problem.next(format!("holdfast list {target}")).with("deployment", id.to_string())
         }
@@ -251,6 +254,7 @@ pub(super) fn title(name: &str, refusal: &Refusal) -> String {
         | Refusal::PlaceMoved { .. }
         | Refusal::NotOnHold
         | Refusal::ObservedMissing { .. }
+        | Refusal::RevisionNotUnknown { .. }
         | Refusal::TargetInUse { .. }
         | Refusal::QueueFull { .. }
         | Refusal::DeploymentNotFound(_)

@@ -544,7 +544,8 @@ fn a_declined_offer_is_no_try_and_goes_to_who_declined_least() {
     let (speaker, claim) = (scene.speaker(), scene.claim());
     let declined = Some(DeclineReason::Busy.into());
     scene.world.feed(0, &Input::OfferAnswered { speaker, claim, declined, jitter: Jitter(500) }).expect("heard");
-    assert_eq!(scene.current().waiting, Some(Waiting::Backoff { delay: Millis(25) }));
+    let delay = Waiting::backoff(Millis(25), scene.world.now().wall);
+    assert_eq!(scene.current().waiting, Some(delay));
     assert_eq!((scene.current().tries(), scene.current().state), (0, DeploymentState::Queued));
     scene.pass(25);
     scene.run();

@@ -8,7 +8,7 @@ use holdfast_proto::convert::{resource_to_wire, wall_to_wire};
 use holdfast_proto::v1;
 
 use super::deployment::{label, summary};
-use super::sentence::because;
+use super::sentence::{because, quote};
 use super::{fence_number, fence_text, hold, text};
 
 /// The target as it stands.
@@ -84,20 +84,21 @@ fn source_words(target: &TargetName, source: &RevisionSource) -> String {
         }
         RevisionSource::Deployment { number, agent: None, decided: false } => format!("as {target}#{number} left it"),
         RevisionSource::Read { agent } => format!("read by {agent}"),
-        RevisionSource::Attested { by } => format!("attested by {by}"),
+        RevisionSource::Attested { by, how } if how.is_empty() => format!("attested by {by}"),
+        RevisionSource::Attested { by, how } => format!("attested by {by}: {}", quote(how)),
     }
 }
 
 /// Who can tell an unknown revision. What no adapter can read, a person may attest.
-fn unread(state: &TargetState, resource: &ResourceName, label: &str) -> String {
+fn unread(state: &TargetState, resource: &ResourceName) -> String {
+    let target = &state.spec.name;
     match state.spec.resource(resource).map(|resource| &resource.adapter) {
         Some(ResourceAdapter::Command { inspect: None, .. }) => format!(
-            "a person who may attest and has looked at {resource}, which nothing can read: holdfast reconcile attest {label} \
-             --runner stopped --target-state applied --observed REV --how TEXT --confirm {}",
-            state.spec.name
+            "a person who may attest and has looked at {resource}, which nothing can read: holdfast target attest {target} \
+             --resource {resource} --observed REV --how TEXT --confirm {target}"
         ),
         Some(ResourceAdapter::Command { inspect: Some(_), .. } | ResourceAdapter::Release { .. }) | None => {
-            format!("an operator who may inspect: holdfast target inspect {}", state.spec.name)
+            format!("an operator who may inspect: holdfast target inspect {target}")
         }
     }
 }
@@ -116,7 +117,7 @@ pub fn who_can_act(state: &TargetState, deployment: &Deployment) -> String {
                 "whoever runs the agents: start one, or connect it, with the labels and adapters that the target asks for"
                     .to_owned()
             }
-            Some(Waiting::UnreadRevision { resource }) => unread(state, resource, &label.to_string()),
+            Some(Waiting::UnreadRevision { resource }) => unread(state, resource),
             Some(Waiting::Hold { by, .. }) => {
                 format!("{by}, or an operator who may: holdfast target unhold {}", state.spec.name)
             }

@@ -6,6 +6,7 @@ use holdfast_common::id::{
 };
 use holdfast_common::outcome::StepEnd;
 use holdfast_common::recovery::Policy;
+use holdfast_common::report::DeclineReason;
 use holdfast_common::spec::{
     DeploymentSpec, PlanDigest, QueueKind, Reach, ResourceAdapter, ResourceSpec, RetryClass, RetrySpec, StepBody,
     StepEffect, StepSpec, TargetSpec, Timeouts,
@@ -14,7 +15,7 @@ use holdfast_common::time::Millis;
 use holdfast_coordinator_core::TargetState;
 use holdfast_coordinator_core::state::{
     Attempt, AttemptState, Base, CancelCause, Deployment, DeploymentState, EventSequence, HoldUntil, Kind,
-    OperatorHold, ResourceKnowledge, RevisionSource, RollbackOf, Seen, StepRun, StepState, Undone,
+    OperatorHold, ResourceKnowledge, RevisionSource, RollbackOf, Seen, StepRun, StepState, Undone, Waiting,
 };
 use uuid::Uuid;
 
@@ -216,11 +217,37 @@ fn text_from_outside_is_printable_in_every_sentence() {
     let mut state = uncertain();
     let deployment = state.current.as_mut().unwrap();
     deployment.state = DeploymentState::Queued;
-    deployment.waiting = Some(holdfast_coordinator_core::state::Waiting::NoEligibleAgent {
+    deployment.waiting = Some(Waiting::NoEligibleAgent {
         agents: [(AgentName::new("web-07").unwrap(), "\u{1b}[31mno\r\n".to_owned())].into(),
     });
     let told = sentence::because(deployment);
     assert!(!told.chars().any(char::is_control), "{told:?}");
+}
+
+#[test]
+fn what_an_agent_declined_says_who_why_and_not_before_when_wherever_it_waits() {
+    let mut state = uncertain();
+    let deployment = state.current.as_mut().unwrap();
+    let attempt = &mut deployment.attempts[0];
+    attempt.state = AttemptState::Declined(DeclineReason::HostPolicy);
+    attempt.declined = "refused by policy.commands of this host: program /usr/bin/dash\u{1b} is not in it".to_owned();
+    deployment.waiting = Some(Waiting::backoff(Millis(2_000), wall("2026-11-29T14:20:07Z")));
+    let who = "web-07 declined: its host's policy forbids it: refused by policy.commands of this host: \
+               program /usr/bin/dash\\u{1b} is not in it";
+    let told = format!("{who}; the next attempt follows, not before 2026-11-29T14:20:09Z");
+    for waits in [DeploymentState::Queued, DeploymentState::Active] {
+        state.current.as_mut().unwrap().state = waits;
+        let deployment = state.current.as_ref().unwrap();
+        assert_eq!(deployment::summary(&state.spec.name, deployment).because, told);
+        let whole = deployment::whole(&state.spec.name, deployment, state.sequence, &|_| None);
+        assert_eq!(whole.waiting, told);
+        assert_eq!(format!("web-07 declined: {}", whole.attempts[0].decline_reason), who);
+        assert_eq!(target::target(&state).held_because, told);
+    }
+    let deployment = state.current.as_mut().unwrap();
+    (deployment.attempts[0].declined, deployment.waiting) = (String::new(), Some(Waiting::Assignment));
+    let told = sentence::because(deployment);
+    assert_eq!(told, "web-07 declined: its host's policy forbids it; it is about to be offered");
 }
 
 #[test]
@@ -334,7 +361,8 @@ fn a_recorded_revision_says_from_whose_word() {
             "as decided of shop@prod#11",
         ),
         (Some(RevisionSource::Read { agent }), "read by web-07"),
-        (Some(RevisionSource::Attested { by }), "attested by bob"),
+        (Some(RevisionSource::Attested { by: by.clone(), how: String::new() }), "attested by bob"),
+        (Some(RevisionSource::Attested { by, how: "psql\u{7}".to_owned() }), "attested by bob: psql\\u{7}"),
     ] {
         let mut state = uncertain();
         let known = ResourceKnowledge::Revision { revision: None, at: wall("2026-11-29T14:00:00Z"), source };
