@@ -57,3 +57,4 @@ pub mod status;
 pub mod supervisor;
 
 mod durable;
+mod fault;
