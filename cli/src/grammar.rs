@@ -183,7 +183,7 @@ mod tests {
             "agent token list --json",
             "agent token revoke 0a1b",
             "agent remove web-01 --confirm web-01 --reason gone",
-            "agent revoke --fingerprint 0000000000000000000000000000000000000000000000000000000000000000 --reason lost",
+            "agent revoke --fingerprint 0000000000000000000000000000000000000000000000000000000000000000 --reason lost --confirm web-01",
             "agent show web-07 --json",
             "agent unlock web-07 --reason found --admit-new-journal --confirm web-07",
             "agent drain web-01 --reason disk",
@@ -229,7 +229,6 @@ mod tests {
     #[test]
     fn what_is_not_in_the_reference_is_refused() {
         for line in [
-            "cancel shop@prod#12",
             "reconcile decide shop@prod#12 --as unlock",
             "wait shop@prod#12 --for ever",
             "deploy a.toml --set revision",

@@ -338,6 +338,12 @@ fn a_certificate_that_ends_soon_and_was_not_renewed_is_told_and_another_is_not()
     assert!(!shown.contains("VERSION") && shown.lines().all(|line| line.chars().count() <= 60), "{shown}");
     let over = agent(-100, -1, None);
     assert!(table(&over).contains("ended"), "{}", table(&over));
+    for (other, told) in [(None, "no other was signed"), (Some(400), "another one was signed")] {
+        let revoked = v1::Agent { certificate_revoked_at: wire(-5), ..agent(-10, 100, other) };
+        let shown = one_agent(&revoked, canvas());
+        assert!(table(&revoked).contains("revoked") && shown.contains(told), "{shown}");
+        assert_eq!(shown.contains("holdfast agent remove web-01 --confirm web-01"), other.is_none(), "{shown}");
+    }
 }
 
 #[test]
@@ -620,11 +626,11 @@ DECISION  ALLOWED  WHY NOT, OR WHAT FOLLOWS
 retry     no       the runner is not out
 note      yes      evidence only
 
-shown up to evidence 3; can act: an admin
-  holdfast reconcile fence-off shop@prod#12
+shown up to evidence 3 (holdfast evidence shop@prod#12); can act: an admin
+  holdfast reconcile fence-off shop@prod#12 --reason TEXT --confirm shop@prod
   holdfast reconcile inspect shop@prod#12
-  holdfast reconcile decide shop@prod#12 --as DECISION --reason TEXT
-  holdfast reconcile attest shop@prod#12 ..., for what nobody can prove and a person knows
+  holdfast reconcile decide shop@prod#12 --as DECISION --reason TEXT --confirm shop@prod
+  holdfast reconcile attest shop@prod#12 --runner ... --target-state ... --how TEXT --confirm shop@prod, for what nobody can prove and a person knows
 ";
     let shown = reconciliation(&list, canvas());
     assert_eq!(shown, expected, "\n{shown}");

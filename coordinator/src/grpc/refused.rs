@@ -219,7 +219,7 @@ fn refusal_problem(about: &Subject, refusal: &Refusal) -> Problem {
         }
         Refusal::CannotInspect { .. } | Refusal::CannotFenceOff { .. } => problem
             .next(format!("holdfast reconcile show {name}"))
-            .next(format!("holdfast reconcile attest {name} ..., where a person knows how it stands"))
+            .next(format!("holdfast reconcile attest {name} --runner ... --target-state ... --how TEXT --confirm {target}, where a person knows how it stands"))
             .with("deployment", &name),
         Refusal::NothingToGoBackTo { .. } | Refusal::CannotGoBack(_) | Refusal::PlaceMoved { .. } => {
             problem.next(format!("holdfast rollback {target}, which lists each place and why not"))

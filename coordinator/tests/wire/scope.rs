@@ -175,7 +175,8 @@ async fn call(by: &mut Operators, path: &str, about: &About) -> Result<String, S
             by.remove_agent(request).await.map(shown)
         }
         "RevokeCertificate" => {
-            let request = v1::RevokeCertificateRequest { fingerprint: "0".repeat(64), reason: "mine".to_owned() };
+            let request =
+                v1::RevokeCertificateRequest { fingerprint: "0".repeat(64), reason: "mine".to_owned(), confirm };
             by.revoke_certificate(request).await.map(shown)
         }
         "UnlockAgent" => {

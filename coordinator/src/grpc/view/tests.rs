@@ -2,7 +2,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use holdfast_common::fence::Epoch;
 use holdfast_common::id::{
-    AgentName, AttemptId, DeploymentId, IncarnationId, OperatorName, RequestId, ResourceName, StepName, TargetName,
+    AgentName, AttemptId, DeploymentId, EvidenceId, IncarnationId, OperatorName, RequestId, ResourceName, StepName,
+    TargetName,
 };
 use holdfast_common::outcome::StepEnd;
 use holdfast_common::recovery::Policy;
@@ -14,8 +15,9 @@ use holdfast_common::spec::{
 use holdfast_common::time::Millis;
 use holdfast_coordinator_core::TargetState;
 use holdfast_coordinator_core::state::{
-    Attempt, AttemptState, Base, CancelCause, Deployment, DeploymentState, EventSequence, HoldUntil, Kind,
-    OperatorHold, ResourceKnowledge, RevisionSource, RollbackOf, Seen, StepRun, StepState, Undone, Waiting,
+    Attempt, AttemptState, Base, CancelCause, Deployment, DeploymentState, EventSequence, Evidence, EvidenceBody,
+    EvidenceSequence, HoldUntil, Kind, OperatorHold, ResourceKnowledge, RevisionSource, RollbackOf, Seen, StepRun,
+    StepState, Undone, Waiting,
 };
 use uuid::Uuid;
 
@@ -210,6 +212,25 @@ fn a_target_says_who_holds_it_since_when_why_and_who_can_act() {
     assert!(shown.held_since.is_some() && shown.held_because.contains("switch"));
     assert!(shown.who_can_act.ends_with("(holdfast reconcile show shop@prod#12)"), "{}", shown.who_can_act);
     assert_eq!(shown.resources[0].home, "web-07");
+}
+
+#[test]
+fn what_is_known_names_the_evidence_that_it_goes_by() {
+    let mut state = uncertain();
+    let deployment = state.current.as_mut().unwrap();
+    let note = |number: u64| Evidence {
+        id: EvidenceId(Uuid::from_u128(u128::from(number))),
+        sequence: EvidenceSequence(number),
+        received_at: wall("2026-11-29T14:21:00Z"),
+        body: EvidenceBody::Note { by: OperatorName::new("anna").unwrap(), text: "hm".to_owned() },
+    };
+    deployment.evidence = (1..=3).map(note).collect();
+    let told = |ids: &[u128]| {
+        let ids: Vec<EvidenceId> = ids.iter().map(|id| EvidenceId(Uuid::from_u128(*id))).collect();
+        evidence::goes_by(deployment, "its journal says that it ended", &ids)
+    };
+    assert_eq!(told(&[3]), "its journal says that it ended (evidence 3)");
+    assert_eq!(told(&[]), "its journal says that it ended");
 }
 
 #[test]
