@@ -142,9 +142,20 @@ async fn unhold(target: String, context: &mut Context) -> Outcome {
 async fn apply(name: &str, context: &mut Context) -> Outcome {
     let text = file::text(name, context)?;
     let client = context.client().await?;
-    let target = client.apply_target(text).await.map_err(|failure| file::named(failure, name))?;
+    let answer = client.apply_target(text).await.map_err(|failure| file::named(failure, name))?;
+    let target = answer.target.clone().ok_or(Failure::incomplete("target"))?;
+    context.printer.talk(&changed(answer.change(), &one_line(&target.name)))?;
     print(&target, context)?;
     Ok(ExitCode::Done)
+}
+
+fn changed(change: v1::TargetChange, target: &str) -> String {
+    match change {
+        v1::TargetChange::New => format!("{target} is declared"),
+        v1::TargetChange::Anew => format!("{target} is declared anew: it was declared otherwise before"),
+        v1::TargetChange::None => format!("nothing has changed: {target} was declared like this already"),
+        v1::TargetChange::Unspecified => format!("{target} is declared; what that changed is not told to this version"),
+    }
 }
 
 async fn show(name: &str, context: &mut Context) -> Outcome {
@@ -174,4 +185,17 @@ async fn inspect(name: &str, context: &mut Context) -> Outcome {
     }
     context.printer.talk("not everything was read: no reading is not a reading of nothing")?;
     Ok(ExitCode::Precondition)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_declaration_that_changes_nothing_is_told_apart_from_one_that_does() {
+        let told: Vec<String> = [v1::TargetChange::New, v1::TargetChange::Anew, v1::TargetChange::None]
+            .map(|change| changed(change, "shop@prod"))
+            .into();
+        assert!(told[2].starts_with("nothing has changed") && told[0] != told[1], "{told:?}");
+    }
 }

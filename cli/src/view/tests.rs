@@ -513,7 +513,7 @@ fn no_text_of_an_answer_reaches_the_terminal_raw() {
         hold: target.hold.clone(),
         before: deployment.summary.clone().into_iter().collect(),
         supersedes: deployment.summary.clone().into_iter().collect(),
-        agents: vec![v1::PlannedAgent { agent: evil(), why_not: evil() }],
+        agents: vec![v1::PlannedAgent { agent: evil(), why_not: evil(), declined: evil() }],
         steps: vec![evil_step],
         resources: vec![v1::PlannedResource {
             resource: evil(),
@@ -738,6 +738,10 @@ fn a_success_after_its_deadline_is_a_success_and_says_so() {
     assert!(!shown.contains("a cancel was asked for"), "{shown}");
 }
 
+fn possible(agent: &str, why_not: &str, declined: &str) -> v1::PlannedAgent {
+    v1::PlannedAgent { agent: agent.to_owned(), why_not: why_not.to_owned(), declined: declined.to_owned() }
+}
+
 fn planned() -> v1::Plan {
     let step = |name: &str, effect: StepEffect, lost: &str| v1::PlannedStep {
         name: name.to_owned(),
@@ -770,8 +774,9 @@ fn planned() -> v1::Plan {
             ..v1::DeploymentSummary::default()
         }],
         agents: vec![
-            v1::PlannedAgent { agent: "web-01".to_owned(), why_not: String::new() },
-            v1::PlannedAgent { agent: "web-02".to_owned(), why_not: "no contact".to_owned() },
+            possible("web-01", "", ""),
+            possible("web-02", "no contact", ""),
+            possible("web-03", "", "shop@prod#11: its host's policy forbids it"),
         ],
         steps: vec![
             step("fetch", StepEffect::None, "nothing is changed by it"),
@@ -810,8 +815,9 @@ shop@prod would be shop@prod#13 and wait: bob has put the target on hold: freeze
   policy     manual
   on hold    by bob since 14:20:00Z (2m ago), until 15:20:00Z: freeze
   before it  shop@prod#12 (queued)
-  agents     web-01 can run it now
+  agents     web-01 can run it now, as far as its coordinator knows; the host's own policy is asked at the offer
              web-02 can't: no contact
+             web-03 could run it now, if its host's policy lets it: it declined shop@prod#11: its host's policy forbids it
 
 #  STEP    EFFECT   BY       ON    RETRY       TIMEOUT  WANTED  EXPECTS
 1  fetch   none     command        pure

@@ -72,17 +72,17 @@ fn consequences(name: &str) -> Vec<String> {
 }
 
 pub(super) async fn revoke(args: Revoke, context: &mut Context) -> Outcome {
+    let reason = confirm::reason(args.reason, "--reason", "why? ", context)?;
     let agents = context.client().await?.agents().await?.agents;
     // One that is not shown any more belongs to somebody too: whose, the coordinator knows, and asks for the name.
     let confirm = match agents.iter().find(|agent| agent.fingerprint == args.fingerprint) {
         Some(agent) => {
-            let reason = args.reason.as_deref();
-            let given = Given { what: "agent", name: args.confirm.as_deref(), reason, option: "--reason" };
+            let name = args.confirm.as_deref();
+            let given = Given { what: "agent", name, reason: Some(&reason), option: "--reason" };
             confirm::name(given, &agent.name, &ends(agent), context)?
         }
         None => args.confirm.unwrap_or_default(),
     };
-    let reason = confirm::reason(args.reason, "--reason", "why? ", context)?;
     let request = v1::RevokeCertificateRequest { fingerprint: args.fingerprint.clone(), reason, confirm };
     let answer = context.client().await?.revoke_certificate(request).await?;
     let text = match answer.agent.as_str() {

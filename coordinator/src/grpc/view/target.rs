@@ -50,7 +50,7 @@ fn resource_status(state: &TargetState, resource: &ResourceSpec) -> v1::Resource
         holdfast_common::spec::Reach::Host => text(state.home.as_ref()),
         holdfast_common::spec::Reach::Shared => String::new(),
     };
-    let (knowledge, revision, recorded_at, source) = knowledge(&state.spec.name, state.resources.get(&resource.name));
+    let (knowledge, revision, recorded_at, source) = knowledge(&state.spec.name, &state.known(&resource.name));
     v1::ResourceStatus {
         resource: Some(resource_to_wire(resource)),
         knowledge: knowledge as i32,
@@ -64,15 +64,15 @@ fn resource_status(state: &TargetState, resource: &ResourceSpec) -> v1::Resource
 /// What is known of a resource, its revision, when it was recorded, and from whose word.
 pub(super) fn knowledge(
     target: &TargetName,
-    known: Option<&ResourceKnowledge>,
+    known: &ResourceKnowledge,
 ) -> (v1::RevisionKnowledge, String, Option<prost_types::Timestamp>, String) {
     match known {
-        None | Some(ResourceKnowledge::Never) => (v1::RevisionKnowledge::Never, String::new(), None, String::new()),
-        Some(ResourceKnowledge::Revision { revision, at, source }) => {
+        ResourceKnowledge::Never => (v1::RevisionKnowledge::Never, String::new(), None, String::new()),
+        ResourceKnowledge::Revision { revision, at, source } => {
             let source = source.as_ref().map(|source| source_words(target, source)).unwrap_or_default();
             (v1::RevisionKnowledge::Recorded, text(revision.as_ref()), Some(wall_to_wire(*at)), source)
         }
-        Some(ResourceKnowledge::Unknown { .. }) => (v1::RevisionKnowledge::Unknown, String::new(), None, String::new()),
+        ResourceKnowledge::Unknown { .. } => (v1::RevisionKnowledge::Unknown, String::new(), None, String::new()),
     }
 }
 

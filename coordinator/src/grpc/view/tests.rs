@@ -59,7 +59,7 @@ fn spec() -> DeploymentSpec {
 }
 
 /// `shop@prod#12`, whose step was permitted and said its start, and then nothing.
-fn uncertain() -> TargetState {
+pub(in crate::grpc) fn uncertain() -> TargetState {
     let received = wall("2026-11-29T14:20:09.5Z");
     let run = StepRun {
         name: StepName::new("switch").unwrap(),
@@ -388,8 +388,27 @@ fn a_recorded_revision_says_from_whose_word() {
         let mut state = uncertain();
         let known = ResourceKnowledge::Revision { revision: None, at: wall("2026-11-29T14:00:00Z"), source };
         state.resources.insert(site.clone(), known);
-        assert_eq!(target::target(&state).resources[0].source, told);
+        let shown = target::target(&state).resources.remove(0);
+        let unknown = (v1::RevisionKnowledge::Unknown as i32, String::new());
+        assert_eq!((shown.knowledge, shown.source), unknown, "its holder may have changed it");
+        state.current = None;
+        let shown = target::target(&state).resources.remove(0);
+        assert_eq!((shown.knowledge, shown.source.as_str()), (v1::RevisionKnowledge::Recorded as i32, told));
     }
+}
+
+#[test]
+fn a_plan_names_what_a_hosts_policy_declined_last_and_nothing_that_it_took_since() {
+    let mut declined = uncertain().current.unwrap();
+    declined.attempts[0].state = AttemptState::Declined(DeclineReason::HostPolicy);
+    declined.attempts[0].declined = "refused by policy.commands of this host".to_owned();
+    let told = plan::declined(std::slice::from_ref(&declined), "web-07").expect("declined");
+    assert_eq!(told, "shop@prod#12: its host's policy forbids it: refused by policy.commands of this host");
+    assert_eq!(plan::declined(std::slice::from_ref(&declined), "web-08"), None);
+    let taken = uncertain().current.unwrap();
+    assert_eq!(plan::declined(&[taken, declined.clone()], "web-07"), None, "the newest first");
+    declined.attempts[0].state = AttemptState::Declined(DeclineReason::Busy);
+    assert_eq!(plan::declined(&[declined], "web-07"), None);
 }
 
 #[test]
