@@ -90,6 +90,10 @@ fn decisions(options: &[v1::DecisionOption], canvas: Canvas<'_>) -> String {
 }
 
 fn next(list: &v1::Reconciliation, label: &str, target: &str) -> Vec<String> {
+    let waits = list.deployment.as_ref().is_some_and(|about| about.state == v1::DeploymentState::Queued as i32);
+    if waits {
+        return vec![format!("holdfast target show {target}, for what it waits for and who can act")];
+    }
     let mut lines = Vec::new();
     if !is_out(list.runner) && list.open_steps.iter().any(|step| step.can_fence_off) {
         lines.push(format!("holdfast reconcile fence-off {label} --reason TEXT --confirm {target}"));
@@ -98,6 +102,9 @@ fn next(list: &v1::Reconciliation, label: &str, target: &str) -> Vec<String> {
         lines.push(format!("holdfast reconcile inspect {label}"));
     }
     lines.push(format!("holdfast reconcile decide {label} --as DECISION --reason TEXT --confirm {target}"));
-    lines.push(format!("holdfast reconcile attest {label} --runner ... --target-state ... --how TEXT --confirm {target}, for what nobody can prove and a person knows"));
+    lines.push(format!(
+        "holdfast reconcile attest {label} --runner ... --target-state ... --how TEXT --confirm {target}, for what nobody can \
+         prove and a person knows"
+    ));
     lines
 }

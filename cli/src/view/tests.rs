@@ -634,6 +634,10 @@ shown up to evidence 3 (holdfast evidence shop@prod#12); can act: an admin
 ";
     let shown = reconciliation(&list, canvas());
     assert_eq!(shown, expected, "\n{shown}");
+    let mut waits = list.clone();
+    waits.deployment.as_mut().expect("told").state = DeploymentState::Queued as i32;
+    let shown = reconciliation(&waits, canvas());
+    assert!(shown.ends_with("holdfast target show shop@prod, for what it waits for and who can act\n"), "{shown}");
     list.runner = v1::RunnerState::FencedOff as i32;
     assert!(!reconciliation(&list, canvas()).contains("not final"));
 }

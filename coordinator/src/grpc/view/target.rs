@@ -1,8 +1,11 @@
 //! A target: who holds it, since when, why, and who waits.
 
 use holdfast_common::id::{ResourceName, TargetName};
+use holdfast_common::report::DeclineReason;
 use holdfast_common::spec::{QueueKind, ResourceAdapter, ResourceSpec};
-use holdfast_coordinator_core::state::{Deployment, DeploymentState, ResourceKnowledge, RevisionSource, Waiting};
+use holdfast_coordinator_core::state::{
+    Attempt, AttemptState, Deployment, DeploymentState, ResourceKnowledge, RevisionSource, Waiting,
+};
 use holdfast_coordinator_core::{TargetState, open_decisions};
 use holdfast_proto::convert::{resource_to_wire, wall_to_wire};
 use holdfast_proto::v1;
@@ -103,6 +106,18 @@ fn unread(state: &TargetState, resource: &ResourceName) -> String {
     }
 }
 
+/// Whose host forbids what it is offered again and again: nobody but that host's administrator changes that.
+fn forbidden(deployment: &Deployment) -> String {
+    let last = deployment.attempts.last();
+    let by_policy = |attempt: &&Attempt| matches!(attempt.state, AttemptState::Declined(DeclineReason::HostPolicy));
+    last.filter(by_policy).map_or_else(String::new, |attempt| {
+        format!(
+            "whoever administers the host of {}, whose policy forbids it (there: holdfast-agent refusals)",
+            attempt.agent
+        )
+    })
+}
+
 /// Who can move a deployment on, in one sentence; empty where nobody needs to.
 #[must_use]
 pub fn who_can_act(state: &TargetState, deployment: &Deployment) -> String {
@@ -121,10 +136,8 @@ pub fn who_can_act(state: &TargetState, deployment: &Deployment) -> String {
             Some(Waiting::Hold { by, .. }) => {
                 format!("{by}, or an operator who may: holdfast target unhold {}", state.spec.name)
             }
-            Some(
-                Waiting::Reservation { .. } | Waiting::Turn { .. } | Waiting::Backoff { .. } | Waiting::Assignment,
-            )
-            | None => String::new(),
+            Some(Waiting::Backoff { .. } | Waiting::Assignment) => forbidden(deployment),
+            Some(Waiting::Reservation { .. } | Waiting::Turn { .. }) | None => String::new(),
         },
         DeploymentState::Succeeded | DeploymentState::Failed | DeploymentState::Cancelled => String::new(),
     }

@@ -263,7 +263,9 @@ fn what_an_agent_declined_says_who_why_and_not_before_when_wherever_it_waits() {
         let whole = deployment::whole(&state.spec.name, deployment, state.sequence, &|_| None);
         assert_eq!(whole.waiting, told);
         assert_eq!(format!("web-07 declined: {}", whole.attempts[0].decline_reason), who);
-        assert_eq!(target::target(&state).held_because, told);
+        let target = target::target(&state);
+        assert_eq!(target.held_because, told);
+        assert!(target.who_can_act.starts_with("whoever administers the host of web-07"), "{}", target.who_can_act);
     }
     let deployment = state.current.as_mut().unwrap();
     (deployment.attempts[0].declined, deployment.waiting) = (String::new(), Some(Waiting::Assignment));
