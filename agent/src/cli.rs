@@ -4,7 +4,7 @@ mod adapter;
 
 use std::ffi::OsString;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -17,6 +17,7 @@ use tokio::sync::watch;
 
 use crate::config::Config;
 use crate::enrol::join;
+use crate::fault;
 use crate::policy::{self, Refusals, Refused};
 
 /// The service on a deploy host: carries work out and reports what it observed.
@@ -60,6 +61,19 @@ enum Command {
     },
 }
 
+impl Command {
+    fn config(&self) -> Option<&Path> {
+        match self {
+            Command::Join(args) => Some(&args.config),
+            Command::Adapter(_) => None,
+            Command::Run { config }
+            | Command::CheckConfig { config }
+            | Command::Refusals { config }
+            | Command::Status { config } => config.as_deref(),
+        }
+    }
+}
+
 /// Runs the command line. The first argument is the program's name.
 #[must_use]
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -74,14 +88,16 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Join(args) => return enrol(*args),
         other => other,
     };
+    let config = command.config().map(Path::to_owned);
     match run(command) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            let text = holdfast_common::text::printable(&format!("{error:#}"));
-            let _written = std::io::Write::write_all(&mut std::io::stderr(), format!("error: {text}\n").as_bytes());
-            ExitCode::FAILURE
-        }
+        Err(error) => ended_by(&fault::problem(&error, config.as_deref())),
     }
+}
+
+fn ended_by(problem: &Problem) -> ExitCode {
+    let _nobody_reads = writeln!(std::io::stderr(), "{problem}");
+    ExitCode::from(problem.code.exit() as u8)
 }
 
 fn run(command: Command) -> anyhow::Result<()> {
@@ -104,10 +120,7 @@ fn enrol(args: join::Args) -> ExitCode {
     };
     let (text, code) = match joined {
         Ok(lines) => (lines.join("\n"), 0),
-        Err(problem) => {
-            let _written = writeln!(std::io::stderr(), "{problem}");
-            return ExitCode::from(problem.code.exit() as u8);
-        }
+        Err(problem) => return ended_by(&problem),
     };
     let _written = writeln!(std::io::stdout(), "{}", holdfast_common::text::printable(&text));
     ExitCode::from(code)
@@ -125,7 +138,9 @@ fn check(config: &Config) -> anyhow::Result<()> {
     for warning in &found.warnings {
         say(&printable(&format!("warning: {warning}")))?;
     }
-    anyhow::ensure!(found.errors.is_empty(), "{}", found.errors.join("\n       "));
+    if !found.errors.is_empty() {
+        return Err(crate::run::Error::Policy(found.errors).into());
+    }
     crate::run::tls(config)?.must_be_good_now()?;
     say("the configuration is valid")
 }
@@ -135,6 +150,7 @@ fn refusals(config: &Config) -> anyhow::Result<()> {
     if all.is_empty() {
         return say("this host has refused nothing");
     }
+    say("at  target  deployment  asked for  rule: why")?;
     for one in all {
         let at =
             jiff::Timestamp::from_microsecond(one.at.0).map_or_else(|_| one.at.0.to_string(), |at| format!("{at:.0}"));

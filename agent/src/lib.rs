@@ -58,3 +58,4 @@ pub mod supervisor;
 
 mod child;
 mod durable;
+mod fault;

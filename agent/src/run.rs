@@ -1,6 +1,6 @@
 //! The agent as a service: journal, driver, session and hands put together.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,6 +56,12 @@ pub enum Error {
     /// The configuration names no whole identity.
     #[error(transparent)]
     Identity(#[from] NotTogether),
+    /// The identity's folder is empty.
+    #[error("this host has not joined a coordinator: no identity is in {}", dir.display())]
+    NotJoined {
+        /// The folder.
+        dir: PathBuf,
+    },
     /// Health and metrics can't be served.
     #[error(transparent)]
     Ops(#[from] ops::Error),
@@ -176,7 +182,11 @@ fn surroundings(config: &Config) -> Result<Surroundings, Error> {
 
 /// What the agent trusts and shows.
 pub fn tls(config: &Config) -> Result<ClientTls, Error> {
-    let Certificates { ca, certificate, key, folder: _ } = config.certificates()?;
+    let Certificates { ca, certificate, key, folder } = config.certificates()?;
+    // Whoever may not look into the folder is told by what reads it.
+    if let Some(folder) = folder.filter(|_| matches!(certificate.try_exists(), Ok(false))) {
+        return Err(Error::NotJoined { dir: folder.path().to_owned() });
+    }
     let server_name = config.coordinator.server_name.as_deref();
     Ok(ClientTls::from_files(&ca, Some((&certificate, &key)), server_name)?)
 }

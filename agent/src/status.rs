@@ -25,8 +25,16 @@ pub enum Error {
     #[error(transparent)]
     Journal(#[from] journal::Error),
     /// An agent runs on the folder, and does not answer.
+    #[error("an agent runs on {state}, and did not answer at {address} within {} s", PATIENCE.as_secs())]
+    Unanswered {
+        /// Its state folder.
+        state: String,
+        /// Where it should answer.
+        address: SocketAddr,
+    },
+    /// An agent runs on the folder, and can't be asked.
     #[error("an agent runs on {state}, and could not be asked at {address}: {source}")]
-    Silent {
+    Unasked {
         /// Its state folder.
         state: String,
         /// Where it should answer.
@@ -52,9 +60,17 @@ pub fn lines(config: &Config) -> Result<Vec<String>, Error> {
         Ok(journal) => stopped(&journal),
         Err(journal::Error::InUse { .. }) => {
             let address = address(config).ok_or_else(|| Error::Off { state: state.clone() })?;
-            ask(address).map_err(|source| Error::Silent { state, address, source })
+            ask(address).map_err(|source| silent(state, address, source))
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+/// A wait that ran out is told as one, not as the system tells it.
+fn silent(state: String, address: SocketAddr, source: io::Error) -> Error {
+    match source.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Error::Unanswered { state, address },
+        _ => Error::Unasked { state, address, source },
     }
 }
 
@@ -110,6 +126,20 @@ fn running(body: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_agent_that_does_not_answer_in_time_is_told_so_and_by_no_number_of_the_system() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let waited = TcpStream::connect(address).and_then(|mut stream| {
+            stream.set_read_timeout(Some(Duration::from_millis(1)))?;
+            stream.read(&mut [0])
+        });
+        let told = silent("/s".to_owned(), address, waited.expect_err("nobody answers"));
+        assert_eq!(told.to_string(), format!("an agent runs on /s, and did not answer at {address} within 5 s"));
+        let refused = silent("/s".to_owned(), address, io::ErrorKind::ConnectionRefused.into());
+        assert!(refused.to_string().contains("could not be asked"), "{refused}");
+    }
 
     #[test]
     fn notes_are_told_by_name_and_then_what_is_wrong() {

@@ -80,12 +80,12 @@ impl Client {
     }
 
     /// Declares a target.
-    pub async fn apply_target(&self, file: String) -> Result<v1::Target, Failure> {
+    pub async fn apply_target(&self, file: String) -> Result<v1::ApplyTargetResponse, Failure> {
         let mut api = self.api.clone();
         let call = Call::Changes { look: "holdfast targets".to_owned() };
         let request = timely(v1::ApplyTargetRequest { file }, DEADLINE);
         let answer = once(DEADLINE, async move { api.apply_target(request).await }).await;
-        answer.map_err(|status| refusal::of(&status, &call))?.target.ok_or(Failure::incomplete("target"))
+        answer.map_err(|status| refusal::of(&status, &call))
     }
 
     /// One target.
@@ -133,6 +133,14 @@ impl Client {
         let mut api = self.api.clone();
         let call = Call::Changes { look: format!("holdfast target show {}", request.target) };
         let answer = once(DEADLINE, async move { api.unhold_target(timely(request, DEADLINE)).await }).await;
+        answer.map_err(|status| refusal::of(&status, &call))?.target.ok_or(Failure::incomplete("target"))
+    }
+
+    /// Puts on record which revision a person saw at a resource.
+    pub async fn attest_revision(&self, request: v1::AttestRevisionRequest) -> Result<v1::Target, Failure> {
+        let mut api = self.api.clone();
+        let call = Call::Changes { look: format!("holdfast target show {}", request.target) };
+        let answer = once(DEADLINE, async move { api.attest_revision(timely(request, DEADLINE)).await }).await;
         answer.map_err(|status| refusal::of(&status, &call))?.target.ok_or(Failure::incomplete("target"))
     }
 

@@ -5,7 +5,7 @@ use std::io;
 use holdfast_common::code::{Code, ExitCode};
 use holdfast_common::file::Errors;
 use holdfast_common::problem::Problem;
-use holdfast_common::text::printable;
+use holdfast_common::text::{chain, printable};
 
 use crate::output::{BoxedPrinter, json_line};
 
@@ -90,7 +90,7 @@ impl Failure {
             }),
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             Self::Output(error) => printer.talk(&format!("error: could not write the answer: {error}")),
-            Self::Unexpected(error) => printer.talk(&format!("error: {}", printable(&format!("{error:#}")))),
+            Self::Unexpected(error) => printer.talk(&format!("error: {}", printable(&chain(error.as_ref())))),
         };
         // Where stderr is gone too there is nobody to tell.
         let _ = told;

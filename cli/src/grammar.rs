@@ -175,6 +175,7 @@ mod tests {
             "target hold shop@prod --reason freeze",
             "target hold shop@prod --reason freeze --until 2h30m",
             "target hold shop@prod --reason freeze --until 2026-11-29T18:00:00+01:00",
+            "target attest shop@prod --resource db --observed v1 --how seen --confirm shop@prod",
             "target unhold shop@prod",
             "agents --ascii",
             "agent token create",
@@ -182,7 +183,7 @@ mod tests {
             "agent token list --json",
             "agent token revoke 0a1b",
             "agent remove web-01 --confirm web-01 --reason gone",
-            "agent revoke --fingerprint 0000000000000000000000000000000000000000000000000000000000000000 --reason lost",
+            "agent revoke --fingerprint 0000000000000000000000000000000000000000000000000000000000000000 --reason lost --confirm web-01",
             "agent show web-07 --json",
             "agent unlock web-07 --reason found --admit-new-journal --confirm web-07",
             "agent drain web-01 --reason disk",
@@ -228,7 +229,6 @@ mod tests {
     #[test]
     fn what_is_not_in_the_reference_is_refused() {
         for line in [
-            "cancel shop@prod#12",
             "reconcile decide shop@prod#12 --as unlock",
             "wait shop@prod#12 --for ever",
             "deploy a.toml --set revision",

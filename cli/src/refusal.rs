@@ -46,12 +46,15 @@ pub fn unreachable(error: &channel::Error, address: &str) -> Failure {
         channel::Error::Address { .. } | channel::Error::Count { .. } | channel::Error::Name(_) => {
             Problem::new(Code::Config, error.to_string()).so("nothing was sent").into()
         }
-        channel::Error::Dial(dial) => Problem::new(Code::NoAnswer, dial.to_string())
-            .known("there was no connection, so nothing was sent")
-            .so("whatever runs goes on: nothing stops because a command can't reach the coordinator")
-            .next(format!("check that a coordinator serves at {address}, and that the CA is the one that signed it"))
-            .with("address", address)
-            .into(),
+        channel::Error::Dial(dial) => {
+            let serves =
+                format!("check that a coordinator serves at {address}, and that the CA is the one that signed it");
+            let problem = Problem::new(Code::NoAnswer, dial.to_string())
+                .known("there was no connection, so nothing was sent")
+                .so("whatever runs goes on: nothing stops because a command can't reach the coordinator")
+                .with("address", address);
+            dial.other_names(address).iter().fold(problem, Problem::next).next(serves).into()
+        }
     }
 }
 

@@ -163,9 +163,30 @@ fn a_coordinator_that_is_not_there_is_no_answer_and_nothing_was_sent() {
 #[test]
 fn a_wrong_line_is_told_on_stderr_and_exits_with_2() {
     let home = Home::new();
-    for line in [&["frobnicate"][..], &["cancel", "shop@prod#1"], &["wait", "x", "--for", "ever"], &[]] {
+    for line in [&["frobnicate"][..], &["wait", "x", "--for", "ever"], &[]] {
         let (code, out, err) = home.run(line, &[]);
         assert_eq!((code, out.as_str()), (Some(2), ""), "{line:?}");
         assert!(err.contains("--help") || err.contains("Usage"), "{line:?}: {err}");
     }
+}
+
+#[test]
+fn a_reason_that_is_missing_is_one_refusal_everywhere_and_nobody_is_called_for_it() {
+    let home = Home::new();
+    let fingerprint = "0".repeat(64);
+    let mut told = std::collections::BTreeSet::new();
+    for line in [
+        &["cancel", "shop@prod#1"][..],
+        &["target", "hold", "shop@prod"],
+        &["agent", "drain", "web-01"],
+        &["agent", "remove", "web-01", "--confirm", "web-01"],
+        &["agent", "unlock", "web-01", "--confirm", "web-01"],
+        &["agent", "revoke", "--fingerprint", &fingerprint, "--confirm", "web-01"],
+    ] {
+        let (code, out, err) = home.run(line, &[]);
+        assert_eq!((code, out.as_str()), (Some(2), ""), "{line:?}: {err}");
+        told.insert(err);
+    }
+    let told: Vec<String> = told.into_iter().collect();
+    assert!(told.len() == 1 && told[0].starts_with("error[HF-3007]"), "{told:#?}");
 }

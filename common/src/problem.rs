@@ -46,6 +46,12 @@ impl Problem {
         }
     }
 
+    /// What is recorded with a reason was asked for without one, which that option gives.
+    #[must_use]
+    pub fn without_reason(option: &str) -> Self {
+        Self::new(Code::ReasonMissing, "this is recorded for ever and needs a reason").next(format!("{option} TEXT"))
+    }
+
     /// Adds a line of what is known.
     #[must_use]
     pub fn known(mut self, line: impl AsRef<str>) -> Self {

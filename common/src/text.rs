@@ -1,5 +1,7 @@
 //! Text from agents, targets and commands is data: it never reaches a terminal or a page raw.
 
+use std::error::Error;
+
 /// Replaces control characters, terminal escapes and direction overrides by visible escapes like `\u{1b}`.
 /// Line feeds and tabs stay.
 #[must_use]
@@ -18,6 +20,21 @@ pub fn printable(text: &str) -> String {
 #[must_use]
 pub fn one_line(text: &str) -> String {
     printable(text).replace('\n', "\\n").replace('\t', "\\t")
+}
+
+/// An error and what caused it, each said once: many texts end with their cause's already.
+#[must_use]
+pub fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let cause = error.to_string();
+        if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+        source = error.source();
+    }
+    text
 }
 
 /// Cuts a text to at most `max` bytes at a character border and marks the cut.
@@ -48,5 +65,23 @@ mod tests {
         assert_eq!(one_line("a\nb"), "a\\nb");
         assert_eq!(bounded("abcdefghij", 8), "ab [cut]");
         assert_eq!(bounded("äääää", 9), "ä [cut]");
+    }
+
+    #[derive(Debug, thiserror::Error)]
+    enum Layer {
+        #[error("could not read it: {source}")]
+        Says { source: std::io::Error },
+        #[error("could not start")]
+        Hides { source: Box<Layer> },
+    }
+
+    #[test]
+    fn every_cause_is_said_once() {
+        let says = || Layer::Says { source: std::io::Error::other("no such disk") };
+        assert_eq!(chain(&says()), "could not read it: no such disk");
+        assert_eq!(
+            chain(&Layer::Hides { source: Box::new(says()) }),
+            "could not start: could not read it: no such disk"
+        );
     }
 }

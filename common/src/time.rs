@@ -14,6 +14,14 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Wall(pub i64);
 
+impl Wall {
+    /// What this clock shows `span` later, if nobody sets it. Saturates.
+    #[must_use]
+    pub fn after(self, span: Millis) -> Self {
+        Self(self.0.saturating_add_unsigned(span.0.saturating_mul(1_000)))
+    }
+}
+
 /// Milliseconds of coordinator serving time since the store was made: it stands still while no coordinator runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

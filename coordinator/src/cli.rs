@@ -5,12 +5,14 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
 use holdfast_common::code::{Code, ExitCode as Exit};
 use holdfast_common::id::OperatorName;
 use holdfast_common::problem::Problem;
+use holdfast_common::text::chain;
 use holdfast_common::time::Millis;
-use holdfast_net::{telemetry, tls};
+use holdfast_net::{ops, telemetry, tls};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -55,6 +57,14 @@ struct Configured {
     /// The configuration, TOML. Each key can also be given as HOLDFAST_*.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+}
+
+impl Configured {
+    /// A command line to go on with, for the same coordinator.
+    fn line(&self, words: &str) -> String {
+        let config = self.config.as_ref().map(|file| format!(" --config {}", file.display())).unwrap_or_default();
+        format!("holdfast-coordinator {words}{config}")
+    }
 }
 
 #[derive(Debug, Args)]
@@ -147,8 +157,10 @@ fn exit_code(exit: Exit) -> ExitCode {
 
 fn run(command: Command) -> Result<(), Box<Problem>> {
     match command {
-        Command::Serve(configured) => serve_until_signal(load_to_write(&configured)?),
-        Command::CheckConfig(configured) => check(&load(&configured)?),
+        Command::Serve(configured) => {
+            serve_until_signal(load_to_write(&configured)?).map_err(|error| unserved(&error, &configured))
+        }
+        Command::CheckConfig(configured) => check(&load(&configured)?).map_err(|error| unserved(&error, &configured)),
         Command::Token(command) => token(command),
         Command::Ca(command) => authority(command),
         Command::Verify(asked) => verify(&asked),
@@ -167,16 +179,14 @@ fn load_to_write(configured: &Configured) -> Result<Config, Box<Problem>> {
     let folder = config.data_dir.display();
     let problem = Problem::new(Code::Config, format!("{folder} belongs to {owner}, and this is root"));
     let problem = problem.known(format!("what root writes there, a coordinator that runs as {owner} can't read"));
-    Err(Box::new(problem.so("nothing was changed").next(format!("runuser -u {owner} -- holdfast-coordinator ..."))))
+    Err(Box::new(problem.so("nothing was changed").next(format!("runuser -u {owner} -- {}", configured.line("...")))))
 }
 
-fn serve_until_signal(config: Config) -> Result<(), Box<Problem>> {
-    telemetry::init(config.log.format, &config.log.filter).map_err(|error| fault(Code::Config, error.to_string()))?;
+fn serve_until_signal(config: Config) -> anyhow::Result<()> {
+    telemetry::init(config.log.format, &config.log.filter)?;
     tls::install_default();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| fault(Code::Internal, format!("could not start the runtime: {error}")))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.context("could not start the runtime")?;
     let served = runtime.block_on(async {
         let shutdown = CancellationToken::new();
         stop_on_signal(shutdown.clone())?;
@@ -184,7 +194,22 @@ fn serve_until_signal(config: Config) -> Result<(), Box<Problem>> {
     });
     // What still runs was told to stop and had its time.
     runtime.shutdown_background();
-    served.map_err(|error| fault(Code::Internal, format!("{error:#}")))
+    served
+}
+
+/// What keeps it from serving: what `check-config` refuses is told as there.
+fn unserved(error: &anyhow::Error, configured: &Configured) -> Box<Problem> {
+    let any = |is: fn(&(dyn std::error::Error + 'static)) -> bool| error.chain().any(is);
+    let configuration = any(|cause| cause.is::<config::Error>() || cause.is::<tls::Error>())
+        || any(|cause| cause.is::<telemetry::Error>() || cause.is::<ops::Error>() || cause.is::<serve::Unusable>());
+    let code = match (configuration, any(|cause| cause.is::<store::Error>())) {
+        (true, _) => Code::Config,
+        (false, true) => Code::StoreFailed,
+        (false, false) => Code::Internal,
+    };
+    let problem = Problem::new(code, chain(error.as_ref()));
+    let no_authority = any(|cause| matches!(cause.downcast_ref(), Some(config::Error::NoAuthority)));
+    Box::new(if no_authority { problem.next(configured.line("ca create")) } else { problem })
 }
 
 fn stop_on_signal(shutdown: CancellationToken) -> io::Result<()> {
@@ -200,12 +225,11 @@ fn stop_on_signal(shutdown: CancellationToken) -> io::Result<()> {
     Ok(())
 }
 
-fn check(config: &Config) -> Result<(), Box<Problem>> {
-    let authorities = config.client_authorities().map_err(|error| fault(Code::Config, error.to_string()))?;
-    tls::ServerTls::trusting(&config.tls.cert, &config.tls.key, &authorities)
-        .and_then(|tls| tls.must_be_good_now())
-        .map_err(|error| fault(Code::Config, error.to_string()))?;
-    say(&format!("the configuration can be used: it would listen on {}", config.listen.address))
+fn check(config: &Config) -> anyhow::Result<()> {
+    let authorities = config.client_authorities()?;
+    tls::ServerTls::trusting(&config.tls.cert, &config.tls.key, &authorities)?.must_be_good_now()?;
+    let line = format!("the configuration can be used: it would listen on {}", config.listen.address);
+    writeln!(io::stdout(), "{line}").context("could not write")
 }
 
 fn token(command: TokenCommand) -> Result<(), Box<Problem>> {
@@ -253,29 +277,27 @@ fn authority(command: CaCommand) -> Result<(), Box<Problem>> {
             let made = files.create(now).map_err(|error| match error {
                 ca::Error::Exists { .. } => {
                     let problem = Problem::new(Code::Config, error.to_string()).so("nothing was changed");
-                    Box::new(problem.next("holdfast-coordinator ca show").next("holdfast-coordinator ca rotate"))
+                    Box::new(problem.next(configured.line("ca show")).next(configured.line("ca rotate")))
                 }
                 other => failed(other),
             })?;
             say(&format!("made {} and {}", files.certificates.display(), files.key.display()))?;
             say(&format!("pin   {}", pin(made.certificate())))?;
-            let server =
-                format!("next: holdfast-coordinator ca server --host NAME signs {}", config.tls.cert.display());
-            say(&server)
+            let server = configured.line("ca server --host NAME");
+            say(&format!("next: {server} signs {}", config.tls.cert.display()))
         }
-        CaCommand::Show(configured) => show_authority(&load(&configured)?.authority()),
+        CaCommand::Show(configured) => show_authority(&load(&configured)?.authority(), &configured),
         CaCommand::Rotate(configured) => {
             let files = load_to_write(&configured)?.authority();
             let made = files.rotate(now).map_err(failed)?;
             say(&format!("the new authority signs from now on: {}", pin(made.certificate())))?;
             say(&format!("{} are trusted; agents learn of it when they renew", counted(made.trusted().len())))?;
-            say(
-                "leave the coordinator's own certificate as it is until they have; then: holdfast-coordinator ca server",
-            )
+            let server = configured.line("ca server --host NAME");
+            say(&format!("leave the coordinator's own certificate as it is until they have; then: {server}"))
         }
         CaCommand::Server { configured, hosts, ttl } => {
             let config = load_to_write(&configured)?;
-            let authority = read_authority(&config.authority())?;
+            let authority = read_authority(&config.authority(), &configured)?;
             let (signed, key) = authority.server(&hosts, ttl, now).map_err(failed)?;
             let older = authority.trusted().iter().map(ca::pem_of);
             let chain: String = std::iter::once(ca::pem_of(&signed.certificate)).chain(older).collect();
@@ -287,8 +309,8 @@ fn authority(command: CaCommand) -> Result<(), Box<Problem>> {
     }
 }
 
-fn show_authority(files: &ca::Files) -> Result<(), Box<Problem>> {
-    let authority = read_authority(files)?;
+fn show_authority(files: &ca::Files, configured: &Configured) -> Result<(), Box<Problem>> {
+    let authority = read_authority(files, configured)?;
     say(&format!("key   {}", files.key.display()))?;
     for certificate in authority.trusted() {
         let signs = if certificate == authority.certificate() { "signs" } else { "is trusted" };
@@ -298,11 +320,11 @@ fn show_authority(files: &ca::Files) -> Result<(), Box<Problem>> {
     Ok(())
 }
 
-fn read_authority(files: &ca::Files) -> Result<ca::Authority, Box<Problem>> {
+fn read_authority(files: &ca::Files, configured: &Configured) -> Result<ca::Authority, Box<Problem>> {
     let read = files.read().map_err(|error| fault(Code::Config, chain(&error)))?;
     read.ok_or_else(|| {
         let title = format!("this coordinator has no authority of its own: {} is missing", files.key.display());
-        Box::new(Problem::new(Code::EnrolmentClosed, title).next("holdfast-coordinator ca create"))
+        Box::new(Problem::new(Code::EnrolmentClosed, title).next(configured.line("ca create")))
     })
 }
 
@@ -364,17 +386,6 @@ fn fault(code: Code, title: String) -> Box<Problem> {
     Box::new(Problem::new(code, title))
 }
 
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        source = error.source();
-    }
-    text
-}
-
 fn say(line: &str) -> Result<(), Box<Problem>> {
     writeln!(io::stdout(), "{line}").map_err(|error| fault(Code::Internal, format!("could not write: {error}")))
 }
@@ -388,6 +399,39 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         Line::command().debug_assert();
+    }
+
+    #[tokio::test]
+    async fn what_can_not_be_served_is_told_as_check_config_tells_it() {
+        let folder = std::env::temp_dir().join(format!("holdfast-cli-{}", uuid::Uuid::new_v4()));
+        std::fs::create_dir(&folder).expect("made");
+        let (file, data) = (folder.join("coordinator.toml"), folder.join("data"));
+        let configured = Configured { config: Some(file.clone()) };
+        let without_ca = format!("data_dir = {data:?}\n[tls]\ncert = \"none.pem\"\nkey = \"none.key\"\n");
+        let without_certificate = format!("{without_ca}client_ca = \"none-ca.pem\"\n");
+        let create = format!("holdfast-coordinator ca create --config {}", file.display());
+        for (text, named, next) in
+            [(without_ca, "tls.client_ca", vec![create]), (without_certificate, "none", Vec::new())]
+        {
+            std::fs::write(&file, text).expect("written");
+            let config = load(&configured).expect("it can be read");
+            let checked = unserved(&check(&config).expect_err("refused"), &configured);
+            let served = serve::serve(config, CancellationToken::new()).await.expect_err("refused");
+            assert_eq!(checked, unserved(&served, &configured));
+            assert!(checked.code.exit() == Exit::Usage && checked.title.contains(named), "{checked}");
+            assert_eq!(checked.next, next);
+        }
+        assert!(!data.exists(), "nothing was made");
+        std::fs::remove_dir_all(&folder).expect("removed");
+    }
+
+    #[test]
+    fn an_address_that_is_taken_is_no_fault_of_the_program() {
+        let told = |error: &anyhow::Error| unserved(error, &Configured { config: None }).code;
+        let source = io::Error::from(io::ErrorKind::AddrInUse);
+        let taken = serve::Unusable::Listen { address: ([127, 0, 0, 1], 1).into(), source };
+        assert_eq!(told(&anyhow::Error::from(taken)), Code::Config);
+        assert_eq!(told(&anyhow::anyhow!("the driver panicked")), Code::Internal);
     }
 
     #[test]

@@ -309,6 +309,9 @@ pub enum Error {
     /// The file or a variable.
     #[error(transparent)]
     Load(#[from] holdfast_net::config::Error),
+    /// Nobody says whose agents are let in.
+    #[error("tls.client_ca: is missing, and there is no authority of the coordinator's own")]
+    NoAuthority,
     /// A value that makes no sense.
     #[error("{key}: {why}")]
     Value {
@@ -353,8 +356,7 @@ impl Config {
     pub fn client_authorities(&self) -> Result<Vec<PathBuf>, Error> {
         let own = self.authority().certificates;
         if self.tls.client_ca.is_none() && !own.exists() {
-            let why = "is missing, and there is no authority of the coordinator's own: holdfast-coordinator ca create";
-            return Err(Error::Value { key: "tls.client_ca", why });
+            return Err(Error::NoAuthority);
         }
         Ok(self.tls.client_ca.iter().cloned().chain([own]).collect())
     }

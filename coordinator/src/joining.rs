@@ -114,7 +114,10 @@ pub enum Refusal {
         only: AgentName,
     },
     /// An agent of the name is enrolled, or has spoken.
-    NameTaken,
+    NameTaken {
+        /// Whether the token is for that name alone.
+        only: bool,
+    },
 }
 
 /// How a host is taken in.
@@ -147,7 +150,7 @@ pub fn judge(token: Option<JoinTokenRow>, identity: &Identity, asked: &Asked, no
         return Err(Refusal::OtherName { only });
     }
     if !identity.is_free() {
-        return Err(Refusal::NameTaken);
+        return Err(Refusal::NameTaken { only: token.agent.is_some() });
     }
     let used = Some(Use { by: asked.name.clone(), key: asked.key });
     Ok(Verdict::New(JoinTokenRow { used, ..token }))
@@ -253,7 +256,9 @@ mod tests {
         assert_eq!(judge(Some(token(Some("web-02"))), &nobody, &host, NOW), Err(Refusal::OtherName { only }));
         assert!(judge(Some(token(Some("web-01"))), &nobody, &host, NOW).is_ok());
         let there = enrolled(&token(None));
-        assert_eq!(judge(Some(token(None)), &there, &host, NOW), Err(Refusal::NameTaken));
+        for (agent, only) in [(None, false), (Some("web-01"), true)] {
+            assert_eq!(judge(Some(token(agent)), &there, &host, NOW), Err(Refusal::NameTaken { only }));
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -83,13 +83,33 @@ const SERVICES: [&str; 4] =
 /// Largest message of a host that asks for a certificate.
 const MAX_ENROLLING_BYTES: usize = 64 * 1024;
 
+/// What the configuration names and this host does not give.
+#[derive(Debug, thiserror::Error)]
+pub enum Unusable {
+    /// The data can't be there.
+    #[error("could not make the data folder {}: {source}", folder.display())]
+    Folder {
+        /// Where.
+        folder: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The address can't be taken.
+    #[error("could not listen on {address}: {source}")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
 /// Serves until `shutdown`. An error is why it could not start, or how it failed.
 pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Result<()> {
     let tls = ServerTls::trusting(&config.tls.cert, &config.tls.key, &config.client_authorities()?)?;
-    make_folder(&config.data_dir)
-        .with_context(|| format!("could not make the data folder {}", config.data_dir.display()))?;
+    make_folder(&config.data_dir).map_err(|source| Unusable::Folder { folder: config.data_dir.clone(), source })?;
     let listener = wire::listen(config.listen.address)
-        .with_context(|| format!("could not listen on {}", config.listen.address))?;
+        .map_err(|source| Unusable::Listen { address: config.listen.address, source })?;
     let address = listener.local_addr().context("could not read the address that was taken")?;
 
     let manager = Manager::of_environment();

@@ -278,6 +278,7 @@ fn unreachable(error: &channel::Error, address: &str) -> Box<Problem> {
             let problem =
                 if clock { problem.known(format!("this host's clock says {}", clock_text())) } else { problem };
             let problem = if clock { problem.next("set this host's clock, then join again") } else { problem };
+            let problem = dial.other_names(address).iter().fold(problem, Problem::next);
             Box::new(problem.next(format!("check that a coordinator serves at {address}")))
         }
     }

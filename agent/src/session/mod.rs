@@ -121,7 +121,7 @@ pub struct Pace {
     pub max: Duration,
     /// Bound of every delay while there is work: shorter than the leases that a returned coordinator still honours.
     pub holding: Duration,
-    /// Delay after a refusal that can't heal by itself.
+    /// Bound of the delay after a refusal that a person has to end: short enough that nobody has to start the agent again then.
     pub refused: Duration,
     /// Longest wait for the Welcome.
     pub welcome: Duration,
@@ -133,7 +133,7 @@ impl Default for Pace {
             initial: Duration::from_millis(250),
             max: Duration::from_secs(15),
             holding: Duration::from_secs(2),
-            refused: Duration::from_secs(300),
+            refused: Duration::from_secs(30),
             welcome: Duration::from_secs(10),
         }
     }
@@ -172,7 +172,7 @@ pub async fn keep(
             tracing::warn!(reason = %last, "no session with the coordinator");
         }
         let delay = match (ended.heals(), hurry) {
-            (false, _) => pace.refused,
+            (false, _) => backoff.about(pace.refused),
             (true, Hurry::Idle) => backoff.next(),
             (true, Hurry::HoldsWork) => backoff.next_within(pace.holding),
         };

@@ -6,7 +6,7 @@ use holdfast_common::time::Millis;
 use holdfast_proto::v1::{self, CancelAnswer, DeploymentState};
 
 use super::watching::{Ended, Voice, Watching};
-use super::{Context, Outcome, label};
+use super::{Context, Outcome, confirm, label};
 use crate::failure::Failure;
 use crate::outcome::Goal;
 use crate::output::Record;
@@ -19,7 +19,7 @@ pub struct Args {
     pub deployment: String,
     /// Why; kept with the request
     #[arg(long, value_name = "TEXT")]
-    pub reason: String,
+    pub reason: Option<String>,
     /// Show the five stages, and wait for what is observed
     #[arg(long)]
     pub wait: bool,
@@ -29,8 +29,9 @@ pub struct Args {
 }
 
 pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
+    let reason = confirm::reason(args.reason, "--reason", "why? ", context)?;
     let client = context.client().await?;
-    let answer = client.cancel(&args.deployment, &args.reason).await?;
+    let answer = client.cancel(&args.deployment, &reason).await?;
     let deployment = answer.deployment.clone().ok_or(Failure::incomplete("deployment"))?;
     let state = deployment.summary.as_ref().map_or(0, |summary| summary.state);
     context.printer.talk(&said(answer.answer, state, &one_line(&label(&deployment))))?;

@@ -39,9 +39,11 @@ pub(super) fn name(
 ) -> Result<String, Failure> {
     possible(given, target, context)?;
     let target = one_line(target);
+    // The coordinator may refuse it yet: nothing of this has happened.
+    context.printer.talk("what would follow:")?;
     for line in consequences {
         let line = Tone::Strong.paint(&one_line(line), context.printer.talk_terminal());
-        context.printer.talk(&line)?;
+        context.printer.talk(&format!("  {line}"))?;
     }
     let typed = match given.name {
         Some(name) => name.to_owned(),
@@ -79,10 +81,7 @@ fn not_confirmed(given: Given<'_>, typed: &str, target: &str) -> Failure {
 }
 
 fn no_reason(option: &str) -> Failure {
-    Problem::new(Code::ReasonMissing, "this is recorded for ever and needs a reason")
-        .so("nothing was sent, and nothing was changed")
-        .next(format!("{option} TEXT"))
-        .into()
+    Problem::without_reason(option).so("nothing was sent, and nothing was changed").into()
 }
 
 /// Whether the person says yes. Anything else is no.
@@ -174,7 +173,7 @@ mod tests {
         assert_eq!(told.text(), "");
         let given = Given { what: "target", name: Some("shop@prod"), reason: Some("seen"), option: "--reason" };
         name(given, "shop@prod", &consequences, &mut context).expect("confirmed");
-        assert_eq!(told.text(), "it can't be taken back\n");
+        assert_eq!(told.text(), "what would follow:\n  it can't be taken back\n");
     }
 
     /// What was written, to be looked at while it is still written to.

@@ -87,7 +87,7 @@ fn held(target: &v1::Target) -> Vec<String> {
     let (name, label) = (one_line(&target.name), one_line(&holder.label));
     let next = match v1::DeploymentState::try_from(holder.state) {
         Ok(v1::DeploymentState::Uncertain | v1::DeploymentState::Held) => {
-            format!("holdfast reconcile decide {label} --as rollback")
+            format!("holdfast reconcile decide {label} --as rollback --reason TEXT --confirm {name}")
         }
         Ok(
             v1::DeploymentState::Queued
@@ -196,8 +196,16 @@ mod tests {
         let target = |holder| v1::Target { name: "shop@dev".to_owned(), holder, ..v1::Target::default() };
         assert_eq!(held(&target(None)), Vec::<String>::new());
         for (state, word, next) in [
-            (v1::DeploymentState::Uncertain, "uncertain", "holdfast reconcile decide shop@dev#7 --as rollback"),
-            (v1::DeploymentState::Held, "held", "holdfast reconcile decide shop@dev#7 --as rollback"),
+            (
+                v1::DeploymentState::Uncertain,
+                "uncertain",
+                "holdfast reconcile decide shop@dev#7 --as rollback --reason TEXT --confirm shop@dev",
+            ),
+            (
+                v1::DeploymentState::Held,
+                "held",
+                "holdfast reconcile decide shop@dev#7 --as rollback --reason TEXT --confirm shop@dev",
+            ),
             (v1::DeploymentState::Active, "active", "holdfast watch shop@dev#7"),
         ] {
             let first = format!("shop@dev is held by shop@dev#7, which is {word}: nothing can go back now");

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use futures_util::future::{join_all, select_all};
 use holdfast_common::id::AgentName;
+use holdfast_common::text::chain;
 use holdfast_proto::v1;
 
 use super::api::{Access, Api};
@@ -136,7 +137,7 @@ impl Services {
                 Ok(()) => {
                     format!("{name} is started again: it reads its journal, finds what still runs, and reports it")
                 }
-                Err(error) => return Some(Answer::Refused { detail: format!("{error:#}") }),
+                Err(error) => return Some(Answer::Refused { detail: chain(error.as_ref()) }),
             },
             Request::Start { .. } => return Some(Answer::Refused { detail: format!("{name} runs already") }),
             Request::Pause { .. } | Request::Resume { .. } | Request::Kill { .. } => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdfast_common::code::ExitCode;
-use holdfast_common::text::one_line;
+use holdfast_common::text::{chain, one_line};
 use tokio::sync::{mpsc, oneshot};
 
 use super::api::{Access, Api};
@@ -250,7 +250,7 @@ fn conclude(end: End, folder: Folder, services: &Services) -> anyhow::Result<Exi
             return Ok(keep(&folder, services));
         }
         End::Failed(error) => {
-            complain(&format!("\nerror: {}", one_line(&format!("{error:#}"))));
+            complain(&format!("\nerror: {}", one_line(&chain(error.as_ref()))));
             return Ok(keep(&folder, services));
         }
     };

@@ -81,6 +81,11 @@ pub fn one_agent(agent: &v1::Agent, canvas: Canvas<'_>) -> String {
         rows.push(("certified", said.text));
         rows.push(("", format!("sha256:{}", agent.fingerprint)));
     }
+    if agent.certificate_revoked_at.is_some() && agent.renewed_until.is_none() && !agent.removed {
+        let lines =
+            "holdfast agent remove {0} --confirm {0} --reason TEXT, then holdfast agent token create --name {0}";
+        rows.push(("next", lines.replace("{0}", &agent.name)));
+    }
     if agent.drained.is_some() || agent.away.is_some() {
         rows.push(("new work", format!("none: {}", because(agent, canvas))));
     }
@@ -114,6 +119,9 @@ struct Certified {
 /// A certificate is renewed when two thirds of its life are over. One that was not is told as a hazard, so that somebody looks
 /// before it ends.
 fn certificate(agent: &v1::Agent, canvas: Canvas<'_>) -> Option<Certified> {
+    if let Some(at) = stamp::near(agent.certificate_revoked_at.as_ref(), canvas) {
+        return Some(Certified { text: format!("revoked {at}; {}", others(agent, canvas)), tone: Tone::Hazard });
+    }
     let until = stamp::wall(agent.certificate_expires_at.as_ref())?;
     let near = stamp::near(agent.certificate_expires_at.as_ref(), canvas).unwrap_or_default();
     let since = stamp::wall(agent.certificate_since.as_ref());
@@ -130,6 +138,14 @@ fn certificate(agent: &v1::Agent, canvas: Canvas<'_>) -> Option<Certified> {
         (false, false) => (format!("until {near}{next}"), Tone::Plain),
     };
     Some(Certified { text, tone })
+}
+
+/// What an agent has beside a certificate that opens nothing any more.
+fn others(agent: &v1::Agent, canvas: Canvas<'_>) -> String {
+    match stamp::near(agent.renewed_until.as_ref(), canvas) {
+        Some(until) => format!("another one was signed for it, until {until}, and counts from its next connection on"),
+        None => "no other was signed for it here: nobody hears of it until it has joined anew".to_owned(),
+    }
 }
 
 /// Why it gets no new work, where somebody said so.

@@ -91,11 +91,21 @@ fn agents(plan: &v1::Plan) -> Vec<String> {
     if plan.agents.is_empty() {
         return vec!["none has the labels that the target asks for".to_owned()];
     }
-    let one = |agent: &v1::PlannedAgent| match agent.why_not.as_str() {
-        "" => format!("{} can run it now", one_line(&agent.agent)),
-        why_not => format!("{} can't: {}", one_line(&agent.agent), one_line(why_not)),
-    };
-    plan.agents.iter().map(one).collect()
+    plan.agents.iter().map(agent).collect()
+}
+
+/// The coordinator does not know what a host's own policy allows: that is asked at the offer.
+fn agent(agent: &v1::PlannedAgent) -> String {
+    let name = one_line(&agent.agent);
+    match (agent.why_not.as_str(), agent.declined.as_str()) {
+        ("", "") => format!(
+            "{name} can run it now, as far as its coordinator knows; the host's own policy is asked at the offer"
+        ),
+        ("", declined) => {
+            format!("{name} could run it now, if its host's policy lets it: it declined {}", one_line(declined))
+        }
+        (why_not, _) => format!("{name} can't: {}", one_line(why_not)),
+    }
 }
 
 fn steps(plan: &v1::Plan) -> Table {

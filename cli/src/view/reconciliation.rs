@@ -29,11 +29,14 @@ pub fn reconciliation(list: &v1::Reconciliation, canvas: Canvas<'_>) -> String {
     text.push_str(&format!("{}  {}\n\n", strong("3 Relation"), one_line(&list.relation)));
     text.push_str(&decisions(&list.options, canvas));
     text.push_str(&format!("\nshown up to evidence {}", list.evidence_sequence));
+    if list.evidence_sequence > 0 {
+        text.push_str(&format!(" (holdfast evidence {label})"));
+    }
     if !list.who_can_act.is_empty() {
         text.push_str(&format!("; can act: {}", one_line(&list.who_can_act)));
     }
     text.push('\n');
-    for line in next(list, &label) {
+    for line in next(list, &label, &one_line(&about.target)) {
         text.push_str(&format!("  {line}\n"));
     }
     text
@@ -86,15 +89,22 @@ fn decisions(options: &[v1::DecisionOption], canvas: Canvas<'_>) -> String {
     table.draw(canvas.terminal)
 }
 
-fn next(list: &v1::Reconciliation, label: &str) -> Vec<String> {
+fn next(list: &v1::Reconciliation, label: &str, target: &str) -> Vec<String> {
+    let waits = list.deployment.as_ref().is_some_and(|about| about.state == v1::DeploymentState::Queued as i32);
+    if waits {
+        return vec![format!("holdfast target show {target}, for what it waits for and who can act")];
+    }
     let mut lines = Vec::new();
     if !is_out(list.runner) && list.open_steps.iter().any(|step| step.can_fence_off) {
-        lines.push(format!("holdfast reconcile fence-off {label}"));
+        lines.push(format!("holdfast reconcile fence-off {label} --reason TEXT --confirm {target}"));
     }
     if list.open_steps.iter().any(|step| step.can_inspect) {
         lines.push(format!("holdfast reconcile inspect {label}"));
     }
-    lines.push(format!("holdfast reconcile decide {label} --as DECISION --reason TEXT"));
-    lines.push(format!("holdfast reconcile attest {label} ..., for what nobody can prove and a person knows"));
+    lines.push(format!("holdfast reconcile decide {label} --as DECISION --reason TEXT --confirm {target}"));
+    lines.push(format!(
+        "holdfast reconcile attest {label} --runner ... --target-state ... --how TEXT --confirm {target}, for what nobody can \
+         prove and a person knows"
+    ));
     lines
 }

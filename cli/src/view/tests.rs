@@ -338,6 +338,12 @@ fn a_certificate_that_ends_soon_and_was_not_renewed_is_told_and_another_is_not()
     assert!(!shown.contains("VERSION") && shown.lines().all(|line| line.chars().count() <= 60), "{shown}");
     let over = agent(-100, -1, None);
     assert!(table(&over).contains("ended"), "{}", table(&over));
+    for (other, told) in [(None, "no other was signed"), (Some(400), "another one was signed")] {
+        let revoked = v1::Agent { certificate_revoked_at: wire(-5), ..agent(-10, 100, other) };
+        let shown = one_agent(&revoked, canvas());
+        assert!(table(&revoked).contains("revoked") && shown.contains(told), "{shown}");
+        assert_eq!(shown.contains("holdfast agent remove web-01 --confirm web-01"), other.is_none(), "{shown}");
+    }
 }
 
 #[test]
@@ -507,7 +513,7 @@ fn no_text_of_an_answer_reaches_the_terminal_raw() {
         hold: target.hold.clone(),
         before: deployment.summary.clone().into_iter().collect(),
         supersedes: deployment.summary.clone().into_iter().collect(),
-        agents: vec![v1::PlannedAgent { agent: evil(), why_not: evil() }],
+        agents: vec![v1::PlannedAgent { agent: evil(), why_not: evil(), declined: evil() }],
         steps: vec![evil_step],
         resources: vec![v1::PlannedResource {
             resource: evil(),
@@ -620,14 +626,18 @@ DECISION  ALLOWED  WHY NOT, OR WHAT FOLLOWS
 retry     no       the runner is not out
 note      yes      evidence only
 
-shown up to evidence 3; can act: an admin
-  holdfast reconcile fence-off shop@prod#12
+shown up to evidence 3 (holdfast evidence shop@prod#12); can act: an admin
+  holdfast reconcile fence-off shop@prod#12 --reason TEXT --confirm shop@prod
   holdfast reconcile inspect shop@prod#12
-  holdfast reconcile decide shop@prod#12 --as DECISION --reason TEXT
-  holdfast reconcile attest shop@prod#12 ..., for what nobody can prove and a person knows
+  holdfast reconcile decide shop@prod#12 --as DECISION --reason TEXT --confirm shop@prod
+  holdfast reconcile attest shop@prod#12 --runner ... --target-state ... --how TEXT --confirm shop@prod, for what nobody can prove and a person knows
 ";
     let shown = reconciliation(&list, canvas());
     assert_eq!(shown, expected, "\n{shown}");
+    let mut waits = list.clone();
+    waits.deployment.as_mut().expect("told").state = DeploymentState::Queued as i32;
+    let shown = reconciliation(&waits, canvas());
+    assert!(shown.ends_with("holdfast target show shop@prod, for what it waits for and who can act\n"), "{shown}");
     list.runner = v1::RunnerState::FencedOff as i32;
     assert!(!reconciliation(&list, canvas()).contains("not final"));
 }
@@ -732,6 +742,10 @@ fn a_success_after_its_deadline_is_a_success_and_says_so() {
     assert!(!shown.contains("a cancel was asked for"), "{shown}");
 }
 
+fn possible(agent: &str, why_not: &str, declined: &str) -> v1::PlannedAgent {
+    v1::PlannedAgent { agent: agent.to_owned(), why_not: why_not.to_owned(), declined: declined.to_owned() }
+}
+
 fn planned() -> v1::Plan {
     let step = |name: &str, effect: StepEffect, lost: &str| v1::PlannedStep {
         name: name.to_owned(),
@@ -764,8 +778,9 @@ fn planned() -> v1::Plan {
             ..v1::DeploymentSummary::default()
         }],
         agents: vec![
-            v1::PlannedAgent { agent: "web-01".to_owned(), why_not: String::new() },
-            v1::PlannedAgent { agent: "web-02".to_owned(), why_not: "no contact".to_owned() },
+            possible("web-01", "", ""),
+            possible("web-02", "no contact", ""),
+            possible("web-03", "", "shop@prod#11: its host's policy forbids it"),
         ],
         steps: vec![
             step("fetch", StepEffect::None, "nothing is changed by it"),
@@ -804,8 +819,9 @@ shop@prod would be shop@prod#13 and wait: bob has put the target on hold: freeze
   policy     manual
   on hold    by bob since 14:20:00Z (2m ago), until 15:20:00Z: freeze
   before it  shop@prod#12 (queued)
-  agents     web-01 can run it now
+  agents     web-01 can run it now, as far as its coordinator knows; the host's own policy is asked at the offer
              web-02 can't: no contact
+             web-03 could run it now, if its host's policy lets it: it declined shop@prod#11: its host's policy forbids it
 
 #  STEP    EFFECT   BY       ON    RETRY       TIMEOUT  WANTED  EXPECTS
 1  fetch   none     command        pure

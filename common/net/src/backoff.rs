@@ -62,6 +62,12 @@ impl Backoff {
         self.jitter.random_range(Duration::ZERO..=bound.min(longest))
     }
 
+    /// A delay that does not grow, drawn evenly between its half and the whole.
+    #[must_use]
+    pub fn about(&mut self, longest: Duration) -> Duration {
+        self.jitter.random_range(longest / 2..=longest)
+    }
+
     /// Begins again with the first bound: for after a success.
     pub fn reset(&mut self) {
         self.bounds.reset();
@@ -94,6 +100,14 @@ mod tests {
                 assert!(delay <= bound(index), "seed {seed}, delay {index}: {delay:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_delay_that_does_not_grow_is_spread_and_never_longer_nor_a_storm() {
+        let mut backoff = Backoff::new(INITIAL, MAX, 7);
+        let delays: std::collections::BTreeSet<_> = (0..100).map(|_| backoff.about(MAX)).collect();
+        assert!(delays.iter().all(|delay| (MAX / 2..=MAX).contains(delay)), "{delays:?}");
+        assert!(delays.len() > 50, "all of many at once: {delays:?}");
     }
 
     #[test]

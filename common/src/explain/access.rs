@@ -81,9 +81,9 @@ pub(super) const INTERNAL: Explanation = Explanation {
 };
 
 pub(super) const STORE_FAILED: Explanation = Explanation {
-    what: "The coordinator's store refused or failed to write: a fault of the disk, or a damaged file.",
+    what: "The coordinator's store, or an agent's journal, refused or failed to write: a fault of the disk, or a damaged file.",
     still_true: "Nothing is told as done that is not on disk. Agents keep their reports until they can be recorded.",
-    next: "Look at the coordinator's log and its disk. After a failed write the coordinator stops on purpose; mend the cause, then start it again.",
+    next: "Look at the log and the disk of the one that says so. After a failed write the coordinator stops on purpose; mend the cause, then start it again.",
 };
 
 pub(super) const CONFIG: Explanation = Explanation {

@@ -23,13 +23,13 @@ pub(super) const TOKEN_EXPIRED: Explanation = Explanation {
 pub(super) const TOKEN_USED: Explanation = Explanation {
     what: "A join token is good once, and a host with another key has joined with this one.",
     still_true: "The host that joined first is enrolled, and nothing else was changed. The refusal is recorded.",
-    next: "See in holdfast agent token list who joined with it. If that was not your host, remove it with holdfast agent remove NAME: somebody else had the token. Then make a new one.",
+    next: "See in holdfast agent token list who joined with it. If that was not your host, remove it with holdfast agent remove NAME --confirm NAME --reason TEXT: somebody else had the token. Then make a new one.",
 };
 
 pub(super) const NAME_TAKEN: Explanation = Explanation {
     what: "An agent of this name is enrolled, or has spoken. A join token never takes a name from a host that has it.",
-    still_true: "The agent that has the name goes on as it is. The join token is still good.",
-    next: "Join under another name with --name. If the old host is gone for good: holdfast agent remove NAME, then join again.",
+    still_true: "The agent that has the name goes on as it is. A join token that was there is still good.",
+    next: "If the old host is gone for good, or is to join anew: holdfast agent remove NAME --confirm NAME --reason TEXT, then join again. A join token that was made without a name also lets in another one, by --name.",
 };
 
 pub(super) const GUESSING: Explanation = Explanation {
@@ -53,7 +53,7 @@ pub(super) const REVOKED: Explanation = Explanation {
 pub(super) const COPIED: Explanation = Explanation {
     what: "This agent's certificate is known, and its journal is not where the coordinator last saw it: it is older, another one, or on another machine. Two copies of one agent are, or were, alive.",
     still_true: "This session was refused. The identity gets no new work, and its journal's word proves nothing in recovery. What runs under a live lease goes on.",
-    next: "Find the copy and stop it. Then holdfast agent unlock NAME --reason TEXT --confirm NAME. If its journal was lost for good, add --admit-new-journal, and start the agent again: refused, it asks only every five minutes.",
+    next: "Find the copy and stop it. Then holdfast agent unlock NAME --reason TEXT --confirm NAME. If its journal was lost for good, add --admit-new-journal. A refused agent asks again within half a minute.",
 };
 
 pub(super) const PIN: Explanation = Explanation {

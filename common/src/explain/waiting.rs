@@ -40,7 +40,7 @@ pub(super) const WAITING: &[(&str, Explanation)] = &[
         "unread_revision",
         waits(
             "The revision of a resource is unknown, and nothing is changed on top of what nobody knows.",
-            "holdfast target inspect TARGET reads it where the adapter can. Else look yourself: holdfast reconcile attest D with --observed.",
+            "holdfast target inspect TARGET reads it where the adapter can. Else look yourself: holdfast target attest TARGET --resource R --observed REV --how TEXT --confirm TARGET.",
         ),
     ),
     (

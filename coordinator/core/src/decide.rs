@@ -46,6 +46,7 @@ fn undeclared(input: &Input) -> Result<Decision, Refusal> {
         | Input::FenceOff { .. }
         | Input::Recover { .. }
         | Input::Attest { .. }
+        | Input::AttestRevision { .. }
         | Input::Decide { .. }
         | Input::Hold { .. }
         | Input::Unhold { .. } => Err(Refusal::NotDeclared),
@@ -111,6 +112,9 @@ fn answer(draft: &mut Draft<'_>, input: &Input) -> Result<Answer, Refusal> {
         }
         Input::Attest { deployment, by, attestation, evidence } => {
             handlers::attest::attest(draft, *deployment, by, attestation, *evidence)
+        }
+        Input::AttestRevision { by, resource, revision, how } => {
+            handlers::attest::revision(draft, by, resource, revision, how)
         }
         Input::Decide { deployment, by, kind, reason, shown, evidence, attempt, back } => {
             let (kind, shown, evidence, attempt, back) = (*kind, *shown, *evidence, *attempt, back.as_ref());

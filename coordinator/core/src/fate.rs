@@ -250,6 +250,11 @@ pub(crate) fn aftermath(
     left.map(|(name, known)| (name, known.unwrap_or_else(|| unknown.clone()))).collect()
 }
 
+/// Whether it has changed the resource in part, or nobody knows.
+pub(crate) fn leaves_unknown(deployment: &Deployment, resource: &ResourceName) -> bool {
+    matches!(left(deployment, resource, deployment.submitted_at), Some(None))
+}
+
 /// `None`: nothing of it changed. `Some(None)`: changed in part, or nobody knows.
 fn left(deployment: &Deployment, resource: &ResourceName, at: Wall) -> Option<Option<ResourceKnowledge>> {
     let fates: Vec<Fate> = mutating(deployment)

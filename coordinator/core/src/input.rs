@@ -3,7 +3,8 @@
 use holdfast_common::claim::Claim;
 use holdfast_common::fence::Epoch;
 use holdfast_common::id::{
-    AgentName, AttemptId, DeploymentId, EvidenceId, IncarnationId, OperatorName, RequestId, Revision, StepName,
+    AgentName, AttemptId, DeploymentId, EvidenceId, IncarnationId, OperatorName, RequestId, ResourceName, Revision,
+    StepName,
 };
 use holdfast_common::outcome::Reading;
 use holdfast_common::recovery::{Attestation, DecisionKind, Runner};
@@ -291,6 +292,17 @@ pub enum Input {
         attestation: Attestation,
         /// The identity of the evidence. Drawn by the caller.
         evidence: EvidenceId,
+    },
+    /// A person says which revision they saw at a resource, and nothing of any attempt.
+    AttestRevision {
+        /// Who.
+        by: OperatorName,
+        /// Where.
+        resource: ResourceName,
+        /// What they saw.
+        revision: Revision,
+        /// How they know.
+        how: String,
     },
     /// A person decides.
     Decide {

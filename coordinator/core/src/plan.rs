@@ -252,7 +252,7 @@ fn resources(state: &TargetState, spec: &DeploymentSpec) -> Vec<PlannedResource>
     let used: BTreeSet<&ResourceName> = mutating().filter_map(|step| step.resource.as_ref()).collect();
     let of = |resource: &ResourceSpec| PlannedResource {
         name: resource.name.clone(),
-        now: state.resources.get(&resource.name).cloned().unwrap_or_default(),
+        now: state.known(&resource.name),
         wanted: mutating()
             .filter(|step| step.resource.as_ref() == Some(&resource.name))
             .filter_map(|step| step.revision.clone())

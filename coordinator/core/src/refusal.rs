@@ -66,6 +66,12 @@ pub enum Refusal {
         /// The resource.
         resource: ResourceName,
     },
+    /// A person's word on a revision that is on record, or on a resource that the target does not have.
+    #[error("the revision of {resource} is not unknown")]
+    RevisionNotUnknown {
+        /// The resource.
+        resource: ResourceName,
+    },
     /// No such deployment on this target.
     #[error("no deployment {0} on this target")]
     DeploymentNotFound(DeploymentId),
@@ -154,7 +160,7 @@ impl Refusal {
             Refusal::NotOnHold => Code::NotOnHold,
             Refusal::ObservedMissing { .. } => Code::ObservedMissing,
             Refusal::DeploymentNotFound(_) => Code::DeploymentNotFound,
-            Refusal::NothingToReconcile { .. } => Code::NothingToReconcile,
+            Refusal::NothingToReconcile { .. } | Refusal::RevisionNotUnknown { .. } => Code::NothingToReconcile,
             Refusal::DecisionNotOpen { .. } => Code::DecisionNotOpen,
             Refusal::EvidenceMoved { .. } => Code::EvidenceMoved,
             Refusal::CannotInspect { .. } => Code::CannotInspect,

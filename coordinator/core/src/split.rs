@@ -124,7 +124,7 @@ pub(crate) fn try_again(draft: &mut Draft<'_>, jitter: Jitter, because: &str) {
     let scheduled = Event::RetryScheduled { deployment, after, number, step, class, delay, used, left };
     back(draft, because);
     draft.record(scheduled);
-    waits(draft, Waiting::Backoff { delay }, delay);
+    waits(draft, delay);
 }
 
 /// The step that did not end well, and how that is classed: what nobody classed is the machinery's.
@@ -143,9 +143,9 @@ fn failed_at(attempt: &Attempt) -> (Option<StepName>, FailureClass) {
 }
 
 /// Back to waiting, for so long.
-pub(crate) fn wait(draft: &mut Draft<'_>, because: &str, why: Waiting, delay: Millis) {
+pub(crate) fn wait(draft: &mut Draft<'_>, because: &str, delay: Millis) {
     back(draft, because);
-    waits(draft, why, delay);
+    waits(draft, delay);
 }
 
 /// Queued while no attempt was ever permitted, else active between attempts.
@@ -156,9 +156,9 @@ fn back(draft: &mut Draft<'_>, because: &str) {
     draft.record(policy::moved(draft, id, state, because.to_owned()));
 }
 
-fn waits(draft: &mut Draft<'_>, why: Waiting, delay: Millis) {
+fn waits(draft: &mut Draft<'_>, delay: Millis) {
     let Some(id) = draft.current().map(|deployment| deployment.id) else { return };
     let not_before = Some(draft.now.serving.after(delay));
-    let why = reservation::unless_on_hold(draft.state(), why);
+    let why = reservation::unless_on_hold(draft.state(), Waiting::backoff(delay, draft.now.wall));
     draft.record(Event::Waits { deployment: id, why, not_before });
 }

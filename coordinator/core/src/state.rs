@@ -8,6 +8,8 @@ use holdfast_common::spec::TargetSpec;
 use holdfast_common::time::Wall;
 use serde::{Deserialize, Serialize};
 
+use crate::fate;
+
 mod attempt;
 mod deployment;
 mod evidence;
@@ -109,6 +111,9 @@ pub enum RevisionSource {
     Attested {
         /// Who.
         by: OperatorName,
+        /// How they know.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        how: String,
     },
 }
 
@@ -117,6 +122,17 @@ impl TargetState {
     #[must_use]
     pub fn deployment(&self, id: DeploymentId) -> Option<&Deployment> {
         self.current.iter().chain(&self.queue).find(|deployment| deployment.id == id)
+    }
+
+    /// What is known of a resource now. A holder whose attempt is over may have left a change of which nobody knows the end:
+    /// then what was recorded before it is not what is there.
+    #[must_use]
+    pub fn known(&self, resource: &ResourceName) -> ResourceKnowledge {
+        let over = self.current.as_ref().filter(|holder| holder.live().is_none());
+        match over.filter(|holder| fate::leaves_unknown(holder, resource)) {
+            Some(holder) => ResourceKnowledge::Unknown { since: holder.id },
+            None => self.resources.get(resource).cloned().unwrap_or_default(),
+        }
     }
 
     pub(crate) fn deployment_mut(&mut self, id: DeploymentId) -> Option<&mut Deployment> {

@@ -165,7 +165,10 @@ pub(crate) fn revoked(agent: &AgentName) -> Status {
     status::of(
         &Problem::new(Code::CertificateRevoked, revoked_title(agent))
             .so("what runs on its host goes on and is not touched; what it would report is refused")
-            .next("if the host is to come back, an operator: holdfast agent token create")
+            .next(format!(
+                "if the host is to come back, an operator: holdfast agent remove {agent} --confirm {agent} --reason TEXT, unless it \
+                 was removed; then holdfast agent token create --name {agent}"
+            ))
             .next("then on the host: holdfast-agent join")
             .with("agent", agent.as_str()),
     )

@@ -88,6 +88,7 @@ pub const METHODS: &[Method] = &[
     once("/holdfast.v1.OperatorService/InspectDeployment", on_target(Permission::Inspect)),
     once("/holdfast.v1.OperatorService/FenceOffDeployment", on_target(Permission::Decide)),
     once("/holdfast.v1.OperatorService/Attest", on_target(Permission::Attest)),
+    once("/holdfast.v1.OperatorService/AttestRevision", on_target(Permission::Attest)),
     once("/holdfast.v1.OperatorService/Decide", on_target(Permission::Decide)),
     once("/holdfast.v1.OperatorService/ListAgents", LIST),
     streaming("/holdfast.v1.OperatorService/UploadArchive", Demand::Token(Permission::Deploy, Over::Each)),

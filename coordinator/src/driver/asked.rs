@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use holdfast_common::claim::Claim;
-use holdfast_common::id::{AttemptId, DeploymentId, EvidenceId, OperatorName, RequestId, Revision, StepName};
+use holdfast_common::id::{
+    AttemptId, DeploymentId, EvidenceId, OperatorName, RequestId, ResourceName, Revision, StepName,
+};
 use holdfast_common::recovery::{Attestation, DecisionKind, Runner};
 use holdfast_common::report::{Declined, Report};
 use holdfast_common::spec::{DeploymentSpec, PlanDigest, TargetSpec};
@@ -155,6 +157,17 @@ pub enum Asked {
         /// What.
         attestation: Attestation,
     },
+    /// A person says which revision they saw at a resource.
+    AttestRevision {
+        /// Who.
+        by: OperatorName,
+        /// Where.
+        resource: ResourceName,
+        /// What they saw.
+        revision: Revision,
+        /// How they know.
+        how: String,
+    },
     /// A person decides.
     Decide {
         /// Which deployment.
@@ -196,7 +209,7 @@ impl Asked {
             Asked::Cancel { by, .. } => Some(("cancel", by)),
             Asked::Inspect { by, .. } => Some(("inspect", by)),
             Asked::FenceOff { by, .. } => Some(("fence off", by)),
-            Asked::Attest { by, .. } => Some(("attest", by)),
+            Asked::Attest { by, .. } | Asked::AttestRevision { by, .. } => Some(("attest", by)),
             Asked::Decide { by, .. } => Some(("decide", by)),
             Asked::Hold { by, .. } => Some(("hold", by)),
             Asked::Unhold { by } => Some(("unhold", by)),
@@ -227,6 +240,7 @@ impl Asked {
             | Asked::FenceOff { .. }
             | Asked::InquiryAnswered { .. }
             | Asked::Attest { .. }
+            | Asked::AttestRevision { .. }
             | Asked::Decide { .. }
             | Asked::Hold { .. }
             | Asked::Unhold { .. } => None,
@@ -251,6 +265,7 @@ impl Asked {
             | Asked::Submit { .. }
             | Asked::Rollback { .. }
             | Asked::InquiryAnswered { .. }
+            | Asked::AttestRevision { .. }
             | Asked::Hold { .. }
             | Asked::Unhold { .. } => None,
         }

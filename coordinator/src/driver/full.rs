@@ -187,6 +187,7 @@ fn waits_for(message: &Message) -> Option<&str> {
             | Asked::Inspect { .. }
             | Asked::FenceOff { .. }
             | Asked::Attest { .. }
+            | Asked::AttestRevision { .. }
             | Asked::Decide { .. }
             | Asked::Hold { .. }
             | Asked::Unhold { .. } => None,

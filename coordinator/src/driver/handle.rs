@@ -188,8 +188,8 @@ impl Handle {
         self.call(|reply| Body::Fleet { change: Box::new(change), reply }).await
     }
 
-    /// Writes that an agent gets nothing new.
-    pub async fn drain(&self, row: DrainRow) -> Result<(), Error> {
+    /// Writes that an agent gets nothing new. Answers since when that is so.
+    pub async fn drain(&self, row: DrainRow) -> Result<Wall, Error> {
         self.call(|reply| Body::Drain { row: Box::new(row), reply }).await
     }
 

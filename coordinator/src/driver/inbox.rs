@@ -9,6 +9,7 @@ use std::time::Duration;
 use holdfast_common::claim::Claim;
 use holdfast_common::id::{AgentName, DeploymentId, OperatorName, TargetName};
 use holdfast_common::report::{Disposition, Report};
+use holdfast_common::time::Wall;
 use holdfast_coordinator_core::TargetState;
 use holdfast_coordinator_core::input::Speaker;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
@@ -106,7 +107,7 @@ pub(super) enum Body {
     MakeToken { row: Box<TokenRow>, reply: Reply<Result<bool, Error>> },
     RevokeToken { row: Box<TokenRow>, by: OperatorName, reply: Reply<Result<bool, Error>> },
     Fleet { change: Box<Change>, reply: Reply<Result<Settled, Error>> },
-    Drain { row: Box<DrainRow>, reply: Reply<Result<(), Error>> },
+    Drain { row: Box<DrainRow>, reply: Reply<Result<Wall, Error>> },
     Resume { agent: AgentName, by: OperatorName, reply: Reply<Result<bool, Error>> },
     Refused { who: String, what: String, why: String },
     SessionStarted(Speaker),

@@ -137,6 +137,9 @@ impl Inner {
             Asked::Attest { deployment, by, attestation } => {
                 Input::Attest { deployment, by, attestation, evidence: self.draw.evidence() }
             }
+            Asked::AttestRevision { by, resource, revision, how } => {
+                Input::AttestRevision { by, resource, revision, how }
+            }
             Asked::Decide { deployment, by, kind, reason, shown, retained } => {
                 let (evidence, attempt) = (self.draw.evidence(), self.draw.attempt());
                 let back = match kind {

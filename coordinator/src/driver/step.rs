@@ -652,11 +652,12 @@ fn revoke_token(tx: &mut impl Transaction, row: TokenRow, by: &OperatorName, now
     Ok(there)
 }
 
-fn drain(tx: &mut impl Transaction, row: &DrainRow) -> Result<(), store::Error> {
-    let DrainRow { agent, by, reason, since } = row;
-    tx.put_drain(row)?;
+fn drain(tx: &mut impl Transaction, row: &DrainRow) -> Result<Wall, store::Error> {
+    let DrainRow { agent, by, reason, since: at } = row;
+    let since = tx.put_drain(row)?;
     let (by, about) = (by.to_string(), agent.to_string());
-    tx.keep_act(&Act { at: *since, by, kind: "agent_drained", about, detail: reason.clone() })
+    tx.keep_act(&Act { at: *at, by, kind: "agent_drained", about, detail: reason.clone() })?;
+    Ok(since)
 }
 
 fn resume(tx: &mut impl Transaction, agent: &AgentName, by: &OperatorName, at: Wall) -> Result<bool, store::Error> {

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use holdfast_common::text::chain;
 use holdfast_common::time::Wall;
 use holdfast_net::ops::Pulse;
 
@@ -82,17 +83,6 @@ fn serve<S: Store>(
             return Ok(stop);
         }
     }
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        source = error.source();
-    }
-    text
 }
 
 /// Says why in the log and on standard error, where it arrives even if the log does not.

@@ -215,7 +215,7 @@ fn refusal(why: &Refusal, name: &AgentName) -> Problem {
         Refusal::Used { id, by } => {
             Problem::new(Code::JoinTokenUsed, format!("the join token {id} was used: {by} has joined with it"))
                 .so("nothing was changed; the refusal is recorded")
-                .next("if that was not your host, somebody else had the token: holdfast agent remove NAME")
+                .next(format!("if that was not your host, somebody else had the token: {}", removes(by)))
                 .next(again)
                 .with("agent", by.as_str())
         }
@@ -225,12 +225,24 @@ fn refusal(why: &Refusal, name: &AgentName) -> Problem {
                 .next(format!("join with --name {only}"))
                 .next(again)
         }
-        Refusal::NameTaken => Problem::new(Code::AgentNameTaken, format!("an agent {name} is enrolled, or has spoken"))
-            .so("it goes on as it is; the join token is still good")
-            .next("join under another name: --name NAME")
-            .next(format!("or, if that host is gone for good, an operator first: holdfast agent remove {name}"))
-            .with("agent", name.as_str()),
+        Refusal::NameTaken { only } => {
+            let problem = name_taken(name).so("the join token is still good");
+            // A token that is for this name alone lets nobody in under another one.
+            if *only { problem } else { problem.next("or join under another name: --name NAME") }
+        }
     }
+}
+
+/// Nobody takes the name of an agent that has it.
+pub(super) fn name_taken(name: &AgentName) -> Problem {
+    Problem::new(Code::AgentNameTaken, format!("an agent {name} is enrolled, or has spoken"))
+        .so("it goes on as it is")
+        .next(format!("if that host is gone for good, or is to join anew, an operator first: {}", removes(name)))
+        .with("agent", name.as_str())
+}
+
+fn removes(name: &AgentName) -> String {
+    format!("holdfast agent remove {name} --confirm {name} --reason TEXT")
 }
 
 fn closed() -> Problem {
@@ -257,5 +269,21 @@ fn not_signed(error: &ca::Error) -> Status {
             let problem = Problem::new(Code::Internal, "the coordinator could not sign a certificate");
             status::of(&problem.so("nothing was changed").next("read the coordinator's log"))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_sent_to_a_name_that_the_token_does_not_let_in() {
+        let name = AgentName::new("web-01").expect("a name");
+        let bound = refusal(&Refusal::NameTaken { only: true }, &name);
+        assert_eq!(bound.code, Code::AgentNameTaken);
+        assert!(!bound.next.iter().any(|line| line.contains("--name")), "{bound}");
+        assert!(bound.next[0].ends_with("holdfast agent remove web-01 --confirm web-01 --reason TEXT"), "{bound}");
+        let free = refusal(&Refusal::NameTaken { only: false }, &name);
+        assert!(free.next.iter().any(|line| line.contains("--name NAME")), "{free}");
     }
 }

@@ -1,7 +1,7 @@
 //! What the driver and the store refuse, told with the facts of the target.
 
 use holdfast_common::code::Code;
-use holdfast_common::id::{DeploymentLabel, TargetName};
+use holdfast_common::id::{DeploymentId, DeploymentLabel, TargetName};
 use holdfast_common::problem::Problem;
 use holdfast_coordinator_core::Refusal;
 use holdfast_net::room::{Descriptors, Room};
@@ -67,7 +67,23 @@ pub(super) async fn by_driver(shared: &Shared, by: &Operator, about: &Subject, e
     if hides(shared, by, &error).await {
         return status::of(&Problem::new(error.code(), error.code().title()).so("nothing was changed"));
     }
+    if let driver::Error::RequestIdReused { existing } = &error {
+        return status::of(&reused(&named(shared, *existing).await));
+    }
     status::of(&problem(about, &error))
+}
+
+/// The deployment as people name it.
+async fn named(shared: &Shared, id: DeploymentId) -> String {
+    let row = shared.reader.run(move |reader| reader.deployment(id)).await.ok().flatten();
+    row.map_or_else(|| id.to_string(), |row| Subject::of(&row).name())
+}
+
+fn reused(existing: &str) -> Problem {
+    Problem::new(Code::RequestIdReused, format!("this request id was used for another request, which is {existing}"))
+        .so("nothing was recorded")
+        .next(format!("holdfast show {existing}"))
+        .with("deployment", existing)
 }
 
 /// Whether the refusal names what the caller may not view.
@@ -118,10 +134,7 @@ fn problem(about: &Subject, error: &driver::Error) -> Problem {
     match error {
         driver::Error::Refused(refusal) => refusal_problem(about, refusal),
         driver::Error::NotDeclared(name) => no_such_target(name.as_str()),
-        driver::Error::RequestIdReused { existing } => Problem::new(error.code(), error.to_string())
-            .so("nothing was recorded")
-            .next(format!("holdfast show {existing}"))
-            .with("deployment", existing.to_string()),
+        driver::Error::RequestIdReused { existing } => reused(&existing.to_string()),
         driver::Error::ResourceTaken(taken) => Problem::new(error.code(), error.to_string())
             .so(format!("{target} was not declared"))
             .next(format!("holdfast target show {}", taken.target))
@@ -207,6 +220,9 @@ fn refusal_problem(about: &Subject, refusal: &Refusal) -> Problem {
             .so("an attestation on it would not tell what it waits for")
             .next("look at the resource, then add --observed REVISION")
             .with("resource", resource.as_str()),
+        Refusal::RevisionNotUnknown { resource } => {
+            problem.next(format!("holdfast target show {target}")).with("resource", resource.as_str())
+        }
         Refusal::DeploymentNotFound(id) => {
             problem.next(format!("holdfast list {target}")).with("deployment", id.to_string())
         }
@@ -216,7 +232,7 @@ fn refusal_problem(about: &Subject, refusal: &Refusal) -> Problem {
         }
         Refusal::CannotInspect { .. } | Refusal::CannotFenceOff { .. } => problem
             .next(format!("holdfast reconcile show {name}"))
-            .next(format!("holdfast reconcile attest {name} ..., where a person knows how it stands"))
+            .next(format!("holdfast reconcile attest {name} --runner ... --target-state ... --how TEXT --confirm {target}, where a person knows how it stands"))
             .with("deployment", &name),
         Refusal::NothingToGoBackTo { .. } | Refusal::CannotGoBack(_) | Refusal::PlaceMoved { .. } => {
             problem.next(format!("holdfast rollback {target}, which lists each place and why not"))
@@ -251,6 +267,7 @@ pub(super) fn title(name: &str, refusal: &Refusal) -> String {
         | Refusal::PlaceMoved { .. }
         | Refusal::NotOnHold
         | Refusal::ObservedMissing { .. }
+        | Refusal::RevisionNotUnknown { .. }
         | Refusal::TargetInUse { .. }
         | Refusal::QueueFull { .. }
         | Refusal::DeploymentNotFound(_)

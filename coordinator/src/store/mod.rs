@@ -127,8 +127,9 @@ pub trait Transaction {
     /// Writes who the agent is.
     fn put_agent_identity(&mut self, agent: &AgentName, identity: &identity::Identity) -> Result<(), Error>;
 
-    /// Writes that an agent gets nothing new, in the place of an earlier word on it.
-    fn put_drain(&mut self, drain: &DrainRow) -> Result<(), Error>;
+    /// Writes that an agent gets nothing new, in the place of an earlier word on it. Answers since when that is so: the first
+    /// word's instant stays.
+    fn put_drain(&mut self, drain: &DrainRow) -> Result<Wall, Error>;
 
     /// It gets new work again. False if that was so.
     fn remove_drain(&mut self, agent: &AgentName) -> Result<bool, Error>;

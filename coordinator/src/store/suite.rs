@@ -805,12 +805,12 @@ pub(crate) fn tokens_agents_orphans_and_refusals_read_back(factory: &impl Factor
     let kept = reader.refusals(20_000).unwrap();
     assert_eq!((kept.len(), &kept[0]), (10_000, &refusal(10_009)));
     let drain =
-        |reason: &str| DrainRow { agent: agent.clone(), by: operator(), reason: reason.to_owned(), since: Wall(6) };
+        |reason: &str, since: Wall| DrainRow { agent: agent.clone(), by: operator(), reason: reason.to_owned(), since };
     let mut tx = store.begin().unwrap();
-    tx.put_drain(&drain("new disk")).unwrap();
-    tx.put_drain(&drain("new kernel")).unwrap();
+    assert_eq!(tx.put_drain(&drain("new disk", Wall(6))).unwrap(), Wall(6));
+    assert_eq!(tx.put_drain(&drain("new kernel", Wall(9))).unwrap(), Wall(6));
     tx.commit().unwrap();
-    assert_eq!(reader.drains().unwrap(), [drain("new kernel")], "the newer word counts");
+    assert_eq!(reader.drains().unwrap(), [drain("new kernel", Wall(6))], "the newer word counts, since the first");
     let mut tx = store.begin().unwrap();
     assert!(tx.remove_drain(&agent).unwrap());
     assert!(!tx.remove_drain(&agent).unwrap());

@@ -299,8 +299,20 @@ async fn a_revoked_certificate_opens_nothing_and_the_agents_other_ones_do() {
     let second = join(&world, &made.secret, "web-01", &key).await.expect("the same enrolment");
     let (mut agent, _) = session(channel(&world, &first, &key).await).await;
     let fingerprint = first.certificate.as_ref().expect("a certificate").fingerprint.clone();
-    let asked = v1::RevokeCertificateRequest { fingerprint: fingerprint.to_uppercase(), reason: "lost".to_owned() };
-    let revoked = admin.revoke_certificate(asked).await.expect("revoked").into_inner();
+    let asked = |confirm: &str| v1::RevokeCertificateRequest {
+        fingerprint: fingerprint.to_uppercase(),
+        reason: "lost".to_owned(),
+        confirm: confirm.to_owned(),
+    };
+    for confirm in ["", "web-02"] {
+        let refused = admin.revoke_certificate(asked(confirm)).await.expect_err("another name");
+        assert_eq!(code(&refused), "HF-3004");
+    }
+    let life = Some(prost_types::Duration { seconds: 60, nanos: 0 });
+    let useless = v1::CreateJoinTokenRequest { life, agent: "web-01".to_owned(), ..Default::default() };
+    let taken = admin.create_join_token(useless).await.expect_err("it would let nobody in");
+    assert_eq!(code(&taken), "HF-4014");
+    let revoked = admin.revoke_certificate(asked("web-01")).await.expect("revoked").into_inner();
     assert_eq!(revoked.agent, "web-01");
     assert_eq!(agent.bye().await.code, "HF-4017");
     let refused = Agent::over(channel(&world, &first, &key).await).await.err().expect("refused");

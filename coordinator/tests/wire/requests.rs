@@ -149,7 +149,11 @@ async fn the_same_request_id_is_the_same_deployment_and_never_another_request() 
     assert_eq!(problem(&status).code.to_string(), "HF-2010");
     let changed = TARGET.replace("\"site\"", "\"other\"").replace("role = \"shop\"", "role = \"mail\"");
     admin.cancel(v1::CancelDeploymentRequest { deployment: id(&one), reason: "done".to_owned() }).await.unwrap();
-    admin.apply_target(v1::ApplyTargetRequest { file: changed }).await.expect("declared anew");
+    for change in [v1::TargetChange::Anew, v1::TargetChange::None] {
+        let file = changed.clone();
+        let told = admin.apply_target(v1::ApplyTargetRequest { file }).await.expect("declared anew").into_inner();
+        assert_eq!(told.change(), change);
+    }
     let later = admin.submit(submission(1)).await.expect("the same, whatever the target is now").into_inner();
     assert!(later.existed && id(&later) == id(&one));
     world.stop().await;

@@ -88,6 +88,16 @@ async fn call(by: &mut Operators, path: &str, about: &About) -> Result<String, S
             };
             by.attest(request).await.map(shown)
         }
+        "AttestRevision" => {
+            let request = v1::AttestRevisionRequest {
+                target,
+                resource: "site".to_owned(),
+                observed_revision: "v1".to_owned(),
+                how: "I say so".to_owned(),
+                confirm,
+            };
+            by.attest_revision(request).await.map(shown)
+        }
         "Decide" => {
             let kind = v1::DecisionKind::Abandon as i32;
             let request =
@@ -165,7 +175,8 @@ async fn call(by: &mut Operators, path: &str, about: &About) -> Result<String, S
             by.remove_agent(request).await.map(shown)
         }
         "RevokeCertificate" => {
-            let request = v1::RevokeCertificateRequest { fingerprint: "0".repeat(64), reason: "mine".to_owned() };
+            let request =
+                v1::RevokeCertificateRequest { fingerprint: "0".repeat(64), reason: "mine".to_owned(), confirm };
             by.revoke_certificate(request).await.map(shown)
         }
         "UnlockAgent" => {

@@ -197,7 +197,10 @@ async fn an_agent_whose_certificate_is_revoked_can_not_report_and_its_child_live
     let children = cluster.shims(&agent);
     let shown = fingerprint(&cluster, &agent).await;
     let line = ["agent", "revoke", "--fingerprint", &shown, "--reason", "its key leaked"];
-    cluster.cli().run(&line).await.expect(0);
+    assert!(cluster.cli().run(&line).await.expect(2).stderr.contains("HF-3004"), "its name is not confirmed");
+    cluster.cli().run(&[&line[..], &["--confirm", &agent]].concat()).await.expect(0);
+    let told = cluster.cli().run(&["agent", "show", &agent]).await;
+    assert!(told.expect(0).stdout.contains("revoked"), "{told:?}");
     operator.until_contact(&agent, Contact::Silent).await;
     assert!(!children.is_empty() && children.iter().all(|child| is_alive(*child)), "what runs there is not touched");
     ledger.open_gate("go");

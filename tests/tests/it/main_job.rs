@@ -133,8 +133,11 @@ async fn cancel_exits_as_the_deployment_ended() {
     // What the stopped change left, only a person can say: until then, nothing starts on it.
     let done = submit(&operator, &change(LONG, "unsafe", &ledger.command())).await;
     operator.until(&done, "it to wait for a reading", |found| found.waiting.contains("revision")).await;
-    let attest = ["reconcile", "attest", &done, "--runner", "stopped", "--target-state", "applied", "--observed", "r1"];
-    cli.run(&[&attest[..], &["--how", "looked", "--confirm", BOX]].concat()).await.expect(0);
+    let alone = cli.run(&["reconcile", "attest", &done, "--observed", "r1", "--how", "looked", "--confirm", BOX]).await;
+    assert!(alone.expect(2).stderr.contains(&format!("holdfast target attest {BOX}")), "{alone:?}");
+    let attest = ["target", "attest", BOX, "--resource", "box", "--observed", "r1", "--how", "looked"];
+    let attested = cli.run(&[&attest[..], &["--confirm", BOX]].concat()).await;
+    assert!(attested.expect(0).stdout.contains("r1"), "{attested:?}");
     operator.until_state(&done, DeploymentState::Succeeded).await;
     cancel(&done, false).await.expect(0);
     cancel(&done, true).await.expect(13);

@@ -46,7 +46,7 @@ pub enum Command {
     Unlock(unlock::Unlock),
     /// Remove an agent: nothing that its host shows opens anything any more. What runs there is not touched (severe)
     Remove(retire::Remove),
-    /// Revoke one certificate, of an agent that goes on with another
+    /// Revoke one certificate; its agent goes on with another one, where it has one (severe)
     Revoke(retire::Revoke),
 }
 

@@ -27,9 +27,12 @@ pub struct Revoke {
     /// SHA-256 of the certificate, as `holdfast agents` and `openssl x509 -fingerprint -sha256` show it
     #[arg(long, value_name = "SHA256", value_parser = fingerprint)]
     pub fingerprint: String,
+    /// The name of the agent whose it is, instead of typing it when asked
+    #[arg(long, value_name = "NAME")]
+    pub confirm: Option<String>,
     /// Why; recorded for ever
     #[arg(long, value_name = "TEXT")]
-    pub reason: String,
+    pub reason: Option<String>,
 }
 
 fn fingerprint(text: &str) -> Result<String, String> {
@@ -69,7 +72,18 @@ fn consequences(name: &str) -> Vec<String> {
 }
 
 pub(super) async fn revoke(args: Revoke, context: &mut Context) -> Outcome {
-    let request = v1::RevokeCertificateRequest { fingerprint: args.fingerprint.clone(), reason: args.reason };
+    let reason = confirm::reason(args.reason, "--reason", "why? ", context)?;
+    let agents = context.client().await?.agents().await?.agents;
+    // One that is not shown any more belongs to somebody too: whose, the coordinator knows, and asks for the name.
+    let confirm = match agents.iter().find(|agent| agent.fingerprint == args.fingerprint) {
+        Some(agent) => {
+            let name = args.confirm.as_deref();
+            let given = Given { what: "agent", name, reason: Some(&reason), option: "--reason" };
+            confirm::name(given, &agent.name, &ends(agent), context)?
+        }
+        None => args.confirm.unwrap_or_default(),
+    };
+    let request = v1::RevokeCertificateRequest { fingerprint: args.fingerprint.clone(), reason, confirm };
     let answer = context.client().await?.revoke_certificate(request).await?;
     let text = match answer.agent.as_str() {
         "" => "no certificate with this fingerprint was seen yet; it opens nothing if it is shown\n".to_owned(),
@@ -81,6 +95,14 @@ pub(super) async fn revoke(args: Revoke, context: &mut Context) -> Outcome {
     let whole = crate::output::answer("RevokeCertificateResponse", &answer);
     context.printer.record(&Record { whole, name: args.fingerprint, text })?;
     Ok(ExitCode::Done)
+}
+
+fn ends(agent: &v1::Agent) -> Vec<String> {
+    let name = one_line(&agent.name);
+    vec![
+        format!("the certificate that {name} shows opens nothing any more, and its session ends at once"),
+        format!("{name} goes on with another one, if it has one; else nobody hears of it until it has joined anew"),
+    ]
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ fn consequences(agent: &v1::Agent, admits: bool) -> Vec<String> {
     let name = one_line(&agent.name);
     let mut lines = Vec::new();
     if let Some(lock) = &agent.lock {
-        lines.push(format!("a copy of {name} was seen: {}", one_line(&lock.why)));
+        lines.push(format!("the lock of {name} goes, which is there because {} was seen", one_line(&lock.why)));
     }
     lines.push(format!("{name} gets new work again, and what its journal says from now on counts as proof"));
     lines.push("if the copy still runs, whichever greets first is taken for the agent".to_owned());
@@ -59,7 +59,7 @@ mod tests {
         let lock = Some(v1::IdentityLock { since: None, why: "an older journal".to_owned() });
         let agent = v1::Agent { name: "web-07".to_owned(), lock, ..v1::Agent::default() };
         let lines = consequences(&agent, false);
-        assert_eq!(lines[0], "a copy of web-07 was seen: an older journal");
+        assert_eq!(lines[0], "the lock of web-07 goes, which is there because an older journal was seen");
         assert!(!lines.iter().any(|line| line.contains("any journal")), "{lines:?}");
         assert!(consequences(&agent, true).last().is_some_and(|line| line.contains("any journal")));
     }

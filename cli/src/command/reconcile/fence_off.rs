@@ -50,7 +50,10 @@ fn can(list: &v1::Reconciliation, label: &str) -> Result<(), Failure> {
         .known("the resource does not refuse old fences by itself")
         .so("nothing was sent, and nothing was changed")
         .next(format!("holdfast reconcile show {label}"))
-        .next(format!("holdfast reconcile attest {label} ..., where a person knows that the runner is out"))
+        .next(format!(
+            "holdfast reconcile attest {label} --runner ... --target-state ... --how TEXT --confirm TARGET, where a person \
+             knows that the runner is out"
+        ))
         .with("deployment", label)
         .into())
 }

@@ -79,6 +79,36 @@ impl DialError {
             Self::LookUp { .. } | Self::Connect { .. } | Self::TooSlow { .. } | Self::Http { .. } => false,
         }
     }
+
+    /// Whether whoever answered showed a certificate that is good, and for another name than was dialled.
+    #[must_use]
+    pub fn is_of_name(&self) -> bool {
+        match self {
+            Self::Handshake { source, .. } => is_misnamed(source),
+            Self::Each(all) => all.iter().any(Self::is_of_name),
+            Self::LookUp { .. } | Self::Connect { .. } | Self::TooSlow { .. } | Self::Http { .. } => false,
+        }
+    }
+
+    /// What to do about that, one of the two; nothing where it is not so.
+    #[must_use]
+    pub fn other_names(&self, dialled: &str) -> Vec<String> {
+        if !self.is_of_name() {
+            return Vec::new();
+        }
+        let host = super::host(dialled).unwrap_or_else(|_| "NAME".to_owned());
+        vec![
+            "if that is the coordinator under another of its names: --server-name NAME, one that its certificate has"
+                .to_owned(),
+            format!("or, on the coordinator's host, sign one for this: holdfast-coordinator ca server --host {host}"),
+        ]
+    }
+}
+
+fn is_misnamed(error: &io::Error) -> bool {
+    use rustls::CertificateError::{NotValidForName, NotValidForNameContext};
+    let found = error.get_ref().and_then(|error| error.downcast_ref());
+    matches!(found, Some(rustls::Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. })))
 }
 
 fn joined(all: &[DialError]) -> String {

@@ -156,7 +156,12 @@ async fn a_server_of_another_authority_or_name_is_refused() {
     let untrusting = ClientTls::from_files(&stranger.file, None, None).expect("sound files");
     let misnamed = ClientTls::from_files(&world.ca.file, None, Some("deploy.example")).expect("sound files");
     for (tls, reason) in [(&untrusting, "UnknownIssuer"), (&misnamed, "not valid for name \"deploy.example\"")] {
-        let error = channel::connect(&world.address.to_string(), tls, &limits).await.expect_err("refused").to_string();
+        let error = channel::connect(&world.address.to_string(), tls, &limits).await.expect_err("refused");
+        let channel::Error::Dial(dial) = &error else { panic!("{error}") };
+        let next = dial.other_names(&world.address.to_string());
+        assert_eq!((dial.is_of_tls(), dial.is_of_name()), (true, reason.contains("deploy.example")), "{dial}");
+        assert_eq!(next.iter().any(|line| line.ends_with("ca server --host 127.0.0.1")), dial.is_of_name(), "{next:?}");
+        let error = error.to_string();
         assert!(error.contains("could not agree on TLS with 127.0.0.1:") && error.contains(reason), "{error}");
         // The lazy form says the same in the call's status.
         let lazy = channel::connect_lazy(&world.address.to_string(), tls, &limits).expect("a sound address");

@@ -1,6 +1,6 @@
 //! A person says what they know. Kept and shown as an attestation for ever; it decides nothing by itself.
 
-use holdfast_common::id::{DeploymentId, EvidenceId, OperatorName};
+use holdfast_common::id::{DeploymentId, EvidenceId, OperatorName, ResourceName, Revision};
 use holdfast_common::recovery::Attestation;
 
 use crate::decision::Answer;
@@ -35,10 +35,35 @@ pub(crate) fn attest(
     let last = deployment.newest_evidence();
     keep(draft, id, evidence, last, body);
     if let Some((resource, revision)) = unread.zip(attestation.observed.clone()) {
-        let source = Some(RevisionSource::Attested { by: by.clone() });
-        let knowledge = ResourceKnowledge::Revision { revision: Some(revision), at: draft.now.wall, source };
-        draft.record(Event::RevisionRecorded { resource, knowledge });
-        reservation::next_turn(draft);
+        saw(draft, by, resource, revision, &attestation.how);
     }
     Ok(Answer::Done)
+}
+
+/// About a resource whose revision nobody knows, while nobody holds the target: what a holder left is told with it, by
+/// [`attest`]. It says nothing of any attempt, and lets the head of the queue go on.
+pub(crate) fn revision(
+    draft: &mut Draft<'_>,
+    by: &OperatorName,
+    resource: &ResourceName,
+    revision: &Revision,
+    how: &str,
+) -> Result<Answer, Refusal> {
+    if let Some(holder) = draft.current() {
+        return Err(Refusal::TargetHeld { holder: draft.state().label(holder), state: holder.state });
+    }
+    match draft.state().resources.get(resource) {
+        Some(ResourceKnowledge::Unknown { .. }) => saw(draft, by, resource.clone(), revision.clone(), how),
+        Some(ResourceKnowledge::Never | ResourceKnowledge::Revision { .. }) | None => {
+            return Err(Refusal::RevisionNotUnknown { resource: resource.clone() });
+        }
+    }
+    Ok(Answer::Done)
+}
+
+fn saw(draft: &mut Draft<'_>, by: &OperatorName, resource: ResourceName, revision: Revision, how: &str) {
+    let source = Some(RevisionSource::Attested { by: by.clone(), how: how.to_owned() });
+    let knowledge = ResourceKnowledge::Revision { revision: Some(revision), at: draft.now.wall, source };
+    draft.record(Event::RevisionRecorded { resource, knowledge });
+    reservation::next_turn(draft);
 }

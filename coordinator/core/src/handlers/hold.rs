@@ -76,7 +76,7 @@ fn over(draft: &mut Draft<'_>, how: HoldEnd) {
         Some(current) => {
             let not_before = current.not_before.filter(|instant| draft.now.serving < *instant);
             let delay = not_before.map(|instant| instant.since(draft.now.serving));
-            let why = delay.map_or(Waiting::Assignment, |delay| Waiting::Backoff { delay });
+            let why = delay.map_or(Waiting::Assignment, |delay| Waiting::backoff(delay, draft.now.wall));
             draft.record(Event::Waits { deployment: current.id, why, not_before });
         }
         None => reservation::next_turn(draft),

@@ -21,7 +21,7 @@ use crate::handlers::heard;
 use crate::input::{Jitter, Speaker};
 use crate::lease;
 use crate::split;
-use crate::state::{Attempt, AttemptState, Waiting};
+use crate::state::{Attempt, AttemptState};
 
 pub(crate) fn answered(
     draft: &mut Draft<'_>,
@@ -71,5 +71,5 @@ fn wait_or_cancel(draft: &mut Draft<'_>, speaker: &Speaker, declined: &Declined,
     let declines = deployment.attempts.iter().rev().take_while(|attempt| !attempt.state.is_try()).count();
     let delay = lease::backoff(&deployment.spec.retry, u32::try_from(declines).unwrap_or(u32::MAX), jitter);
     let because = explain::declined(deployment, &speaker.agent, declined);
-    split::wait(draft, &because, Waiting::Backoff { delay }, delay);
+    split::wait(draft, &because, delay);
 }

@@ -359,6 +359,9 @@ pub enum Waiting {
     Backoff {
         /// The delay that was drawn.
         delay: Millis,
+        /// When it is over at the earliest, for people: it stands still while no coordinator serves.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        not_before: Option<Wall>,
     },
     /// A resource's revision is unknown.
     UnreadRevision {
@@ -367,6 +370,14 @@ pub enum Waiting {
     },
     /// About to be offered.
     Assignment,
+}
+
+impl Waiting {
+    /// For a delay that begins at `now`.
+    #[must_use]
+    pub fn backoff(delay: Millis, now: Wall) -> Waiting {
+        Waiting::Backoff { delay, not_before: Some(now.after(delay)) }
+    }
 }
 
 /// How a deployment ended.
@@ -457,7 +468,7 @@ mod tests {
             Some(Waiting::Reservation { .. }) => Some(Waiting::Turn { after: DeploymentLabel { target, number: 1 } }),
             Some(Waiting::Turn { .. }) => Some(Waiting::Hold { by, why: String::new(), until: None }),
             Some(Waiting::Hold { .. }) => Some(Waiting::NoEligibleAgent { agents: BTreeMap::new() }),
-            Some(Waiting::NoEligibleAgent { .. }) => Some(Waiting::Backoff { delay: Millis(1) }),
+            Some(Waiting::NoEligibleAgent { .. }) => Some(Waiting::backoff(Millis(1), Wall(0))),
             Some(Waiting::Backoff { .. }) => Some(Waiting::UnreadRevision { resource }),
             Some(Waiting::UnreadRevision { .. }) => Some(Waiting::Assignment),
             Some(Waiting::Assignment) => None,

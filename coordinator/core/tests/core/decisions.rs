@@ -413,6 +413,18 @@ fn an_unsafe_step_that_may_be_there_in_part_holds_the_target() {
 }
 
 #[test]
+fn what_a_lost_step_may_have_changed_is_unknown_until_it_is_settled() {
+    let (mut scene, id, _) = uncertain();
+    let resource = resource_name("site");
+    assert_eq!(scene.state().resources[&resource], ResourceKnowledge::Never, "as recorded before it");
+    assert_eq!(scene.state().known(&resource), ResourceKnowledge::Unknown { since: id });
+    scene.attest(id, AttestedTarget::NotApplied);
+    assert_eq!(scene.state().known(&resource), ResourceKnowledge::Unknown { since: id }, "nobody has decided");
+    scene.decide(DecisionKind::AcceptFailed).expect("open");
+    assert_eq!(scene.state().known(&resource), ResourceKnowledge::Never, "it was not changed");
+}
+
+#[test]
 fn what_a_deployment_left_in_part_makes_the_queue_wait_for_a_reading() {
     let mut scene = Scene::on(site(Reach::Shared));
     let id = scene.submit(vec![switch(RetryClass::Idempotent)], 1);
@@ -576,7 +588,8 @@ fn a_declined_offer_is_no_try_and_goes_to_who_declined_least() {
     let (speaker, claim) = (scene.speaker(), scene.claim());
     let declined = Some(DeclineReason::Busy.into());
     scene.world.feed(0, &Input::OfferAnswered { speaker, claim, declined, jitter: Jitter(500) }).expect("heard");
-    assert_eq!(scene.current().waiting, Some(Waiting::Backoff { delay: Millis(25) }));
+    let delay = Waiting::backoff(Millis(25), scene.world.now().wall);
+    assert_eq!(scene.current().waiting, Some(delay));
     assert_eq!((scene.current().tries(), scene.current().state), (0, DeploymentState::Queued));
     scene.pass(25);
     scene.run();

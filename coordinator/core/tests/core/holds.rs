@@ -133,7 +133,8 @@ fn a_deployment_that_was_never_permitted_waits_too_and_its_delay_stays() {
     assert_eq!((scene.current().state, scene.current().waiting.clone()), (DeploymentState::Queued, for_hold("again")));
     scene.pass(20);
     unhold(&mut scene).expect("on hold");
-    assert_eq!(scene.current().waiting, Some(Waiting::Backoff { delay: Millis(30) }), "what is left of 50 ms");
+    let left = Waiting::backoff(Millis(30), scene.world.now().wall);
+    assert_eq!(scene.current().waiting, Some(left), "what is left of 50 ms");
 }
 
 #[test]

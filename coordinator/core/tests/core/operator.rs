@@ -1,6 +1,6 @@
 //! An honest operator: looks, raises, attests what is so after making it so, and decides.
 
-use holdfast_common::id::{AgentName, DeploymentId};
+use holdfast_common::id::{AgentName, DeploymentId, ResourceName};
 use holdfast_common::recovery::{Attestation, AttestedRunner, AttestedTarget, DecisionKind};
 use holdfast_coordinator_core::input::Back;
 use holdfast_coordinator_core::rollback::Retained;
@@ -84,6 +84,13 @@ impl World {
         let Some(of) = of.filter(|of| of.state == DeploymentState::Queued).cloned() else { return Ok(Answer::Done) };
         let attestation = Attestation { observed: None, ..self.attestation(target, deployment, Some(&of), false) };
         self.say_so(target, deployment, attestation)
+    }
+
+    /// Says which revision is there, and nothing else.
+    pub fn attest_revision(&mut self, target: usize, resource: &ResourceName) -> Result<Answer, Refusal> {
+        let revision = self.ledger.revision(target, resource).unwrap_or_else(|| revision("seen"));
+        let (by, resource, how) = (anna(), resource.clone(), "went there".to_owned());
+        self.feed(target, &Input::AttestRevision { by, resource, revision, how })
     }
 
     fn say_so(&mut self, target: usize, deployment: DeploymentId, attestation: Attestation) -> Result<Answer, Refusal> {

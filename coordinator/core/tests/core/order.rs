@@ -1,6 +1,6 @@
 //! Order keys, and the queue of which only the newest counts.
 
-use holdfast_common::id::DeploymentId;
+use holdfast_common::id::{DeploymentId, ResourceName};
 use holdfast_common::outcome::{AttemptEnd, FailureClass, OperationState, StepEnd};
 use holdfast_common::recovery::{Attestation, AttestedRunner, AttestedTarget};
 use holdfast_common::spec::{OrderKey, QueueKind, Reach, RetryClass};
@@ -169,6 +169,37 @@ fn an_attestation_on_an_unread_revision_must_say_what_was_seen() {
     assert_eq!(attest(None), Err(Refusal::ObservedMissing { resource: resource_name("site") }));
     assert_eq!(attest(Some("r0")), Ok(Answer::Done));
     assert_eq!(scene.current().id, waits);
+}
+
+#[test]
+fn a_revision_alone_is_attested_where_nobody_knows_it_and_nobody_holds_the_target() {
+    let mut scene = Scene::on(site(Reach::Shared));
+    let (site, elsewhere) = (resource_name("site"), resource_name("elsewhere"));
+    let attest = |scene: &mut Scene, resource: &ResourceName| {
+        let (resource, revision) = (resource.clone(), revision("r0"));
+        scene.world.feed(0, &Input::AttestRevision { by: anna(), resource, revision, how: "looked".into() })
+    };
+    let known = Err(Refusal::RevisionNotUnknown { resource: site.clone() });
+    assert_eq!(attest(&mut scene, &site), known, "nothing was ever changed there");
+    let first = submit(&mut scene, None).expect("takes the target");
+    scene.run();
+    scene.permit("switch");
+    let held = attest(&mut scene, &site);
+    assert!(matches!(held, Err(Refusal::TargetHeld { holder, .. }) if holder.number == 1), "it is being changed");
+    let partial = StepEnd::Failed { maybe_partial: true, class: FailureClass::Transient };
+    let _ = scene.say(ended("switch", partial));
+    let _ = scene.say(over(AttemptEnd::Failed));
+    assert_eq!(scene.state().resources[&site], ResourceKnowledge::Unknown { since: first });
+    let waits = submit(&mut scene, None).expect("waits for a reading");
+    assert_eq!(attest(&mut scene, &elsewhere), Err(Refusal::RevisionNotUnknown { resource: elsewhere }));
+    assert_eq!(attest(&mut scene, &site), Ok(Answer::Done));
+    assert_eq!((scene.current().id, scene.current().expected[&site].clone()), (waits, Some(revision("r0"))));
+    assert!(scene.current().evidence.is_empty(), "nothing is said of an attempt that never was");
+    let recorded = &scene.state().resources[&site];
+    let ResourceKnowledge::Revision { source: Some(RevisionSource::Attested { by, how }), .. } = recorded else {
+        panic!("{recorded:?}")
+    };
+    assert_eq!((by, how.as_str()), (&anna(), "looked"));
 }
 
 #[test]

@@ -635,14 +635,22 @@ fn settle(world: &mut World, target: usize, round: u64) {
         return;
     }
     if let (None, Some(head)) = (&state.current, state.queue.front()) {
-        assert!(matches!(head.waiting, Some(Waiting::UnreadRevision { .. })), "the head waits for {:?}", head.waiting);
+        let Some(Waiting::UnreadRevision { resource }) = head.waiting.clone() else {
+            panic!("the head waits for {:?}", head.waiting)
+        };
         let id = head.id;
         let asked = !head.inquiries.is_empty();
         let blind = world.attest_blindly(target, id);
         assert!(matches!(blind, Err(Refusal::ObservedMissing { .. })), "{blind:?}");
         let looked = world.inspect(target, id);
+        let elsewhere = world.attest_revision(target, &resource_name("elsewhere"));
+        assert!(matches!(elsewhere, Err(Refusal::RevisionNotUnknown { .. })), "{elsewhere:?}");
         if looked.is_err() || asked || round.is_multiple_of(3) {
-            world.attest(target, id, false).expect("an unread revision takes an attestation");
+            let attested = match round.is_multiple_of(2) {
+                true => world.attest(target, id, false),
+                false => world.attest_revision(target, &resource),
+            };
+            attested.expect("an unread revision takes an attestation");
         }
     }
 }

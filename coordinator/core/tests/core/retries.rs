@@ -134,7 +134,9 @@ fn the_delay_doubles_up_to_its_bound_and_nothing_starts_before_it_is_over() {
         scene.run();
         scene.world.serving += TTL + MARGIN;
         scene.world.feed(0, &Input::Tick { jitter: Jitter(1_000) }).expect("never refused");
-        let Some(Waiting::Backoff { delay }) = scene.current().waiting else { panic!("{:?}", scene.current().waiting) };
+        let Some(Waiting::Backoff { delay, .. }) = scene.current().waiting else {
+            panic!("{:?}", scene.current().waiting)
+        };
         delays.push(delay.0);
         scene.pass(delay.0 - 1);
         scene.world.assign(0, &[]);

@@ -81,10 +81,12 @@ async fn stored(shared: &Shared) -> Result<BTreeMap<AgentName, Stored>, Status> 
     for (agent, identity) in identities {
         all.entry(agent).or_default().identity = Some(identity);
     }
-    for certificate in certificates.into_iter().filter(|one| one.revoked_at.is_none()) {
+    for certificate in certificates {
         let Some(stored) = certificate.agent.clone().and_then(|agent| all.get_mut(&agent)) else { continue };
-        if stored.newest.as_ref().is_none_or(|newest| newest.expires_at < certificate.expires_at) {
-            stored.newest = Some(certificate);
+        let of_its_kind = if certificate.revoked_at.is_none() { &mut stored.newest } else { &mut stored.revoked };
+        let shown = stored.row.as_ref().map(|row| row.fingerprint.as_str());
+        if view::agent::tells_more(of_its_kind.as_ref(), &certificate, shown) {
+            *of_its_kind = Some(certificate);
         }
     }
     Ok(all)

@@ -5,15 +5,18 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use holdfast_common::code::Code;
+use holdfast_common::id::ResourceName;
+use holdfast_common::problem::Problem;
 use holdfast_common::recovery::{Attestation, AttestedRunner, AttestedTarget};
 use holdfast_common::spec::hex;
+use holdfast_coordinator_core::TargetState;
 use holdfast_coordinator_core::state::EvidenceBody;
-use holdfast_proto::convert::{WireEnum, parsed_or_none};
+use holdfast_proto::convert::{WireEnum, parsed, parsed_or_none};
 use holdfast_proto::v1;
 use sha2::{Digest, Sha256};
 use tonic::Status;
 
-use super::{Call, find, reconciliation};
+use super::{Call, find, reconciliation, targets};
 use crate::auth::Permission;
 use crate::driver::Asked;
 use crate::grpc::refused::Subject;
@@ -47,6 +50,36 @@ pub(super) async fn attest(call: Call<'_, v1::AttestRequest>) -> Result<v1::Atte
         matches!(&evidence.body, EvidenceBody::Attested { by: who, attestation: what, .. } if *who == by.name && *what == attestation)
     });
     Ok(v1::AttestResponse { evidence: recorded.map(view::evidence::evidence) })
+}
+
+/// What a person saw at a resource whose revision nobody knows. Nothing is said of any attempt.
+pub(super) async fn revision(call: Call<'_, v1::AttestRevisionRequest>) -> Result<v1::AttestRevisionResponse, Status> {
+    let Call { shared, by, asked } = call;
+    let invalid = |why| status::invalid(&why);
+    let resource: ResourceName = parsed("resource", &asked.resource).map_err(invalid)?;
+    let revision = parsed("observed_revision", &asked.observed_revision).map_err(invalid)?;
+    let how = find::reason(&asked.how)?;
+    let state = find::target(shared, &by, &asked.target, Permission::Attest).await?;
+    let target = &state.spec.name;
+    find::confirmed(target, &asked.confirm)?;
+    if state.spec.resource(&resource).is_none() {
+        return Err(status::of(&no_such_resource(&state, &resource)));
+    }
+    let attest = Asked::AttestRevision { by: by.name.clone(), resource, revision, how };
+    if let Err(error) = shared.driver.ask(target.clone(), attest).await {
+        return Err(refused::by_driver(shared, &by, &Subject::Target(target.clone()), error).await);
+    }
+    Ok(v1::AttestRevisionResponse { target: targets::shown(shared, target).await })
+}
+
+fn no_such_resource(state: &TargetState, resource: &ResourceName) -> Problem {
+    let target = &state.spec.name;
+    let names: Vec<&str> = state.spec.resources.iter().map(|resource| resource.name.as_str()).collect();
+    Problem::new(Code::InvalidMessage, format!("{target} has no resource {resource}"))
+        .known(format!("its resources: {}", names.join(", ")))
+        .so("nothing was changed")
+        .with("target", target.as_str())
+        .with("resource", resource.as_str())
 }
 
 /// Keeps the file by its hash, durably, before anything on record names it. Answers the hash.

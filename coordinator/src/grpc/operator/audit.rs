@@ -3,7 +3,7 @@
 use holdfast_common::id::TargetName;
 use holdfast_common::time::Wall;
 use holdfast_coordinator_core::event::Event;
-use holdfast_coordinator_core::state::{CancelCause, EvidenceBody, HoldEnd};
+use holdfast_coordinator_core::state::{CancelCause, EvidenceBody, HoldEnd, ResourceKnowledge, RevisionSource};
 use holdfast_proto::convert::wall_to_wire;
 use holdfast_proto::v1;
 use tokio::sync::mpsc;
@@ -17,7 +17,7 @@ use crate::auth::{Operator, Permission};
 use crate::grpc::shared::Shared;
 use crate::grpc::{refused, view};
 use crate::store::rows::{ActRow, StoredEvent};
-use crate::store::{Error, RefusalRow};
+use crate::store::{Error, Reader, RefusalRow};
 
 /// Bytes of lines that go into one message, about.
 const PIECE: usize = 256 * 1024;
@@ -91,8 +91,11 @@ pub(super) async fn list(call: Call<'_, v1::ListAuditRequest>) -> Result<v1::Lis
     let among = targets(shared, &by, &asked.target).await?;
     let rest = asked.target.is_empty() && by.scope.may_everywhere(Permission::Audit);
     let read = shared.reader.run(move |reader| {
-        let mut entries: Vec<Entry> =
-            reader.acts_of_people(&among, before, size + 1)?.into_iter().map(of_event).collect();
+        let mut entries: Vec<Entry> = Vec::new();
+        for event in reader.acts_of_people(&among, before, size + 1)? {
+            let about = about(reader, &event)?;
+            entries.push(of_event(event, about));
+        }
         if rest {
             entries.extend(reader.latest_acts(before, size + 1)?.into_iter().map(of_act));
             entries.extend(reader.latest_refusals(before, size + 1)?.into_iter().map(of_refusal));
@@ -124,9 +127,16 @@ fn entry(at: Wall, shown: v1::AuditEntry) -> Entry {
     Entry { at: at.0, shown: v1::AuditEntry { at: Some(wall_to_wire(at)), ..shown } }
 }
 
-fn of_event(event: StoredEvent) -> Entry {
+/// The target, or its deployment as people name it.
+fn about(reader: &Reader, event: &StoredEvent) -> Result<String, Error> {
+    let Some(id) = event.recorded.deployment else { return Ok(event.target.to_string()) };
+    let row = reader.deployment(id)?;
+    let label = row.map(|row| view::deployment::label(&row.target, &row.record).to_string());
+    Ok(label.unwrap_or_else(|| format!("{} {id}", event.target)))
+}
+
+fn of_event(event: StoredEvent, about: String) -> Entry {
     let wire = view::event::event(&event.target, &event.recorded, &event.hash, None);
-    let about = if wire.deployment.is_empty() { wire.target } else { format!("{} {}", wire.target, wire.deployment) };
     let by = author(&event.recorded.event);
     entry(
         event.recorded.at,
@@ -156,6 +166,10 @@ fn author(event: &Event) -> String {
             | EvidenceBody::IdentityLocked { agent, .. }
             | EvidenceBody::JournalWord { agent, .. } => format!("agent {agent}"),
         },
+        Event::RevisionRecorded {
+            knowledge: ResourceKnowledge::Revision { source: Some(RevisionSource::Attested { by, .. }), .. },
+            ..
+        } => by.to_string(),
         Event::CancelRecorded {
             cause: CancelCause::Timeout { .. } | CancelCause::QueueTimeout | CancelCause::DeploymentTimeout,
             ..

@@ -17,9 +17,8 @@ pub(super) async fn drain(call: Call<'_, v1::DrainAgentRequest>) -> Result<v1::D
     let Call { shared, by, asked } = call;
     let agent = managed(shared, &by, &asked.agent, "drain")?;
     let reason = find::reason(&asked.reason)?;
-    let since = shared.now();
-    let row = DrainRow { agent: agent.clone(), by: by.name.clone(), reason: reason.clone(), since };
-    shared.driver.drain(row).await.map_err(|error| refused::about_agents(&error))?;
+    let row = DrainRow { agent: agent.clone(), by: by.name.clone(), reason: reason.clone(), since: shared.now() };
+    let since = shared.driver.drain(row).await.map_err(|error| refused::about_agents(&error))?;
     tracing::info!(by = %by.name, %agent, reason, "an agent is drained");
     shared.directory.drain(&agent, Some(Drained { by: by.name.clone(), reason, since }));
     shared.driver.agents_changed();

@@ -249,9 +249,7 @@ const MAX_REASON: usize = 4096;
 /// A reason that says something.
 pub(super) fn reason(text: &str) -> Result<String, Status> {
     match text.trim() {
-        "" => Err(status::of(
-            &Problem::new(Code::ReasonMissing, "a reason is required").so("nothing was changed").next("--reason TEXT"),
-        )),
+        "" => Err(status::of(&Problem::without_reason("--reason").so("nothing was changed"))),
         long if long.len() > MAX_REASON => Err(status::of(
             &Problem::new(Code::TooLarge, format!("a reason has at most {MAX_REASON} bytes")).so("nothing was changed"),
         )),

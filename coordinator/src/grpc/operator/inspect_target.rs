@@ -1,7 +1,12 @@
 //! Having a target read.
 //!
-//! While a deployment holds the target, or waits for it, the look is an inquiry of that deployment and is kept as its
-//! evidence. On a target at rest nothing hangs on the answer: agents are asked, the answer is shown, and nothing is kept.
+//! ```text
+//! the first deployment of the target       the look
+//! uncertain or held                        an inquiry of it, kept as its evidence
+//! waits for an unread revision             the same: the answer lets it go on
+//! is at work                               refused: its own agent tells how that ends
+//! waits for anything else, or there is none  agents are asked, the answer is shown, nothing is kept
+//! ```
 
 use std::time::Duration;
 
@@ -13,7 +18,7 @@ use holdfast_common::problem::Problem;
 use holdfast_common::spec::{ResourceSpec, StepEffect, StepSpec};
 use holdfast_coordinator_core::input::Finding;
 use holdfast_coordinator_core::rollback::Retained;
-use holdfast_coordinator_core::state::{Evidence, EvidenceBody};
+use holdfast_coordinator_core::state::{Deployment, DeploymentState, Evidence, EvidenceBody, Waiting};
 use holdfast_coordinator_core::{TargetState, standing};
 use holdfast_proto::convert::{reading_to_wire, resource_to_wire, step_to_wire};
 use holdfast_proto::v1;
@@ -35,8 +40,11 @@ pub(super) async fn inspect(call: Call<'_, v1::InspectTargetRequest>) -> Result<
     let Call { shared, by, asked } = call;
     let wait = inquire::wait(asked.wait)?;
     let state = find::target(shared, &by, &asked.target, Permission::Inspect).await?;
-    let Some(deployment) = state.current.as_ref().or(state.queue.front()) else {
-        return at_rest(shared, &state, wait).await;
+    let first = state.current.as_ref().or(state.queue.front());
+    let deployment = match first.map(|first| (first, look_at(first))) {
+        Some((first, Look::Evidence)) => first,
+        Some((first, Look::NotNow)) => return Err(status::of(&at_work(&state, first))),
+        Some((_, Look::AtRest)) | None => return at_rest(shared, &state, wait).await,
     };
     let about = Subject::Deployment(view::deployment::label(&state.spec.name, deployment));
     let asked = Asked::Inspect { deployment: deployment.id, by: by.name.clone() };
@@ -46,6 +54,40 @@ pub(super) async fn inspect(call: Call<'_, v1::InspectTargetRequest>) -> Result<
         None => v1::ResourceReading { detail: "no answer came in time".to_owned(), ..v1::ResourceReading::default() },
     };
     Ok(v1::InspectTargetResponse { readings: vec![reading] })
+}
+
+/// What a look at the target is, with that deployment first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    /// It waits for an answer, or its end is not known: the look is its evidence.
+    Evidence,
+    /// It changes the target, and tells itself how that ends.
+    NotNow,
+    /// It has changed nothing.
+    AtRest,
+}
+
+fn look_at(first: &Deployment) -> Look {
+    match (first.state, &first.waiting) {
+        (DeploymentState::Uncertain | DeploymentState::Held, _)
+        | (DeploymentState::Queued, Some(Waiting::UnreadRevision { .. })) => Look::Evidence,
+        (DeploymentState::Active, _) => Look::NotNow,
+        (
+            DeploymentState::Queued | DeploymentState::Succeeded | DeploymentState::Failed | DeploymentState::Cancelled,
+            _,
+        ) => Look::AtRest,
+    }
+}
+
+fn at_work(state: &TargetState, first: &Deployment) -> Problem {
+    let (target, label) = (&state.spec.name, view::deployment::label(&state.spec.name, first));
+    Problem::new(Code::CannotInspect, format!("{label} is at work on {target}, which is not read meanwhile"))
+        .known(view::sentence::because(first))
+        .so("nothing was asked: a look in the middle of a change tells neither what was there nor what will be, and how it ends \
+             is told by its own agent")
+        .next(format!("holdfast watch {label}; after it: holdfast target inspect {target}"))
+        .with("target", target.as_str())
+        .with("deployment", label.to_string())
 }
 
 fn kept(state: &TargetState, evidence: &Evidence) -> v1::ResourceReading {
@@ -168,4 +210,32 @@ fn nobody(state: &TargetState, readings: &[v1::ResourceReading]) -> Problem {
         problem = problem.known(format!("{}: {}", reading.resource, reading.detail));
     }
     problem.so("nothing was changed").next("holdfast agents").with("target", target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_at_work_is_not_looked_at() {
+        let looks = |state, waiting: Option<Waiting>| {
+            let mut state_of = view::tests::uncertain();
+            let first = state_of.current.as_mut().expect("there");
+            (first.state, first.waiting) = (state, waiting);
+            (look_at(first), at_work(&state_of, state_of.current.as_ref().expect("there")))
+        };
+        let unread = Waiting::UnreadRevision { resource: ResourceName::new("site").expect("a name") };
+        for (state, waiting, look) in [
+            (DeploymentState::Uncertain, None, Look::Evidence),
+            (DeploymentState::Held, None, Look::Evidence),
+            (DeploymentState::Queued, Some(unread), Look::Evidence),
+            (DeploymentState::Queued, Some(Waiting::Assignment), Look::AtRest),
+            (DeploymentState::Active, None, Look::NotNow),
+        ] {
+            assert_eq!(looks(state, waiting).0, look, "{state:?}");
+        }
+        let told = looks(DeploymentState::Active, None).1;
+        assert_eq!(told.code, Code::CannotInspect);
+        assert!(told.title.contains("shop@prod#12 is at work") && told.next[0].contains("holdfast watch"), "{told}");
+    }
 }

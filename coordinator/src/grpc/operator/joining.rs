@@ -11,16 +11,13 @@ use holdfast_proto::convert::{Invalid, duration_from_wire, parsed, wall_to_wire}
 use holdfast_proto::v1;
 use tonic::Status;
 
-use super::{Call, agents, page};
+use super::{Call, agents, find, page};
 use crate::ca;
 use crate::grpc::shared::Shared;
-use crate::grpc::{refused, status};
+use crate::grpc::{enroll, refused, status};
 use crate::joining;
 use crate::sessions::Standing;
 use crate::store::{Digest, JoinTokenRow};
-
-/// Bytes of a reason.
-const LONGEST_REASON: usize = 1000;
 
 pub(super) async fn create_token(
     call: Call<'_, v1::CreateJoinTokenRequest>,
@@ -34,6 +31,11 @@ pub(super) async fn create_token(
         "" => None,
         name => Some(parsed("agent", name).map_err(invalid)?),
     };
+    if let Some(name) = &agent
+        && !identity(shared, name).await?.is_free()
+    {
+        return Err(status::of(&enroll::name_taken(name).so("no join token was made: it would let nobody in")));
+    }
     let labels: BTreeMap<String, String> = asked.labels.into_iter().collect();
     let (secret, row) =
         joining::draw(agent, labels, life, shared.now(), &by.name).map_err(|error| not_drawn(&error))?;
@@ -78,10 +80,9 @@ pub(super) async fn remove_agent(call: Call<'_, v1::RemoveAgentRequest>) -> Resu
     agents::may_manage(shared, &by, "remove an agent")?;
     let agent: AgentName = parsed("agent", &asked.agent).map_err(|why| status::invalid(&why))?;
     if asked.confirm != agent.as_str() {
-        let problem = Problem::new(Code::NotConfirmed, format!("the confirmation is not the agent's name, {agent}"));
-        return Err(status::of(&problem.so("nothing was changed").with("agent", agent.as_str())));
+        return Err(status::of(&not_confirmed(&agent)));
     }
-    let reason = reason(&asked.reason)?;
+    let reason = find::reason(&asked.reason)?;
     let identity = identity(shared, &agent).await?;
     if identity.enrolled.is_none() && identity.journal.is_none() && identity.removed.is_none() {
         let problem = Problem::new(Code::AgentNotFound, format!("no such agent: {agent}"));
@@ -119,7 +120,10 @@ pub(super) async fn revoke_certificate(
     if Digest::parse(&fingerprint).is_none_or(|digest| digest.to_string() != fingerprint) {
         return Err(status::plain(Code::InvalidMessage, "field `fingerprint`: expected 64 hexadecimal digits"));
     }
-    let reason = reason(&asked.reason)?;
+    let reason = find::reason(&asked.reason)?;
+    if let Some(owner) = owner(shared, &fingerprint).await?.filter(|owner| owner.as_str() != asked.confirm) {
+        return Err(status::of(&not_confirmed(&owner)));
+    }
     let revoked = shared.driver.revoke_certificate(fingerprint.clone(), by.name.clone(), reason.clone()).await;
     let agent = revoked.map_err(|error| refused::about_tokens(&error))?;
     shared.revocations.revoked(&fingerprint);
@@ -127,14 +131,22 @@ pub(super) async fn revoke_certificate(
     Ok(v1::RevokeCertificateResponse { agent: agent.map(|agent| agent.to_string()).unwrap_or_default() })
 }
 
-fn reason(text: &str) -> Result<String, Status> {
-    let text = one_line(text.trim());
-    if text.is_empty() || text.len() > LONGEST_REASON {
-        let problem =
-            Problem::new(Code::ReasonMissing, "this is recorded for ever and needs a reason of at most 1000 bytes");
-        return Err(status::of(&problem.so("nothing was changed").next("--reason TEXT")));
-    }
-    Ok(text)
+/// Whose certificate it is; `None` where nobody was seen with it.
+async fn owner(shared: &Shared, fingerprint: &str) -> Result<Option<AgentName>, Status> {
+    let wanted = fingerprint.to_owned();
+    let read = shared.reader.run(move |reader| {
+        let signed = reader.certificate(&wanted)?.and_then(|row| row.agent);
+        let shown = || Ok(reader.agents()?.into_iter().find(|row| row.fingerprint == wanted).map(|row| row.name));
+        signed.map_or_else(shown, |agent| Ok(Some(agent)))
+    });
+    read.await.map_err(|error| refused::by_store(&error))
+}
+
+fn not_confirmed(agent: &AgentName) -> Problem {
+    Problem::new(Code::NotConfirmed, format!("the confirmation is not the agent's name, {agent}"))
+        .so("nothing was changed")
+        .next(format!("--confirm {agent} --reason TEXT, after reading what follows from it"))
+        .with("agent", agent.as_str())
 }
 
 fn not_drawn(error: &joining::Error) -> Status {

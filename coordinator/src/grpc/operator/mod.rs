@@ -129,6 +129,7 @@ answered_by! {
     inspect_deployment: InspectDeploymentRequest => InspectDeploymentResponse by inquire::inspect;
     fence_off_deployment: FenceOffDeploymentRequest => FenceOffDeploymentResponse by inquire::fence_off;
     attest: AttestRequest => AttestResponse by attest::attest;
+    attest_revision: AttestRevisionRequest => AttestRevisionResponse by attest::revision;
     decide: DecideRequest => DecideResponse by decide::decide;
     list_agents: ListAgentsRequest => ListAgentsResponse by agents::list;
     create_token: CreateTokenRequest => CreateTokenResponse by tokens::create;

@@ -5,13 +5,19 @@ use std::collections::BTreeMap;
 use holdfast_common::file::DeploymentFile;
 use holdfast_common::id::TargetName;
 use holdfast_coordinator_core::plan;
+use holdfast_coordinator_core::state::Deployment;
 use holdfast_proto::convert::parsed_or_none;
 use holdfast_proto::v1;
 use tonic::Status;
 
 use super::{Call, find, submit};
 use crate::auth::Permission;
+use crate::grpc::shared::Shared;
 use crate::grpc::{refused, status, view};
+use crate::store::rows::DeploymentFilter;
+
+/// Deployments of the target in which an agent's last answer is looked for.
+const LATEST: u32 = 20;
 
 pub(super) async fn plan(call: Call<'_, v1::PlanRequest>) -> Result<v1::PlanResponse, Status> {
     let Call { shared, by, asked } = call;
@@ -27,6 +33,10 @@ pub(super) async fn plan(call: Call<'_, v1::PlanRequest>) -> Result<v1::PlanResp
     let plan = plan::plan(&state, &spec, &candidates, shared.now());
     let refused = |refusal: &_| (refused::title(target.as_str(), refusal), refusal.code());
     let mut shown = view::plan::plan(&state, &spec, &plan, refused);
+    let latest = latest(shared, &state.spec.name).await?;
+    for agent in &mut shown.agents {
+        agent.declined = view::plan::declined(&latest, &agent.agent).unwrap_or_default();
+    }
     if shown.entry() == v1::PlanEntry::Begins
         && let Some(why) = shared.standstill()
     {
@@ -34,4 +44,12 @@ pub(super) async fn plan(call: Call<'_, v1::PlanRequest>) -> Result<v1::PlanResp
         shown.entry_because = why;
     }
     Ok(v1::PlanResponse { plan: Some(shown) })
+}
+
+/// The latest deployments of the target, the newest first.
+async fn latest(shared: &Shared, target: &TargetName) -> Result<Vec<Deployment>, Status> {
+    let filter = DeploymentFilter { target: Some(target.clone()), limit: LATEST, ..DeploymentFilter::default() };
+    let rows = shared.reader.run(move |reader| reader.deployments(&filter)).await;
+    let rows = rows.map_err(|error| refused::by_store(&error))?;
+    Ok(rows.into_iter().map(|row| row.record).collect())
 }

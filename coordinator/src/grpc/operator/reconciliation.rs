@@ -13,6 +13,7 @@ use tonic::Status;
 
 use super::{Call, find};
 use crate::auth::Permission;
+use crate::grpc::view::evidence::goes_by;
 use crate::grpc::{status, view};
 use crate::store::rows::DeploymentRow;
 
@@ -32,7 +33,7 @@ fn shown(state: &TargetState, deployment: &Deployment, now: Wall) -> v1::Reconci
     v1::Reconciliation {
         deployment: Some(view::deployment::summary(&state.spec.name, deployment)),
         runner: list.runner.to_number(),
-        runner_because: list.runner_because,
+        runner_because: goes_by(deployment, &list.runner_because, &list.runner_evidence),
         open_steps: list.steps.iter().map(|step| open_step(state, deployment, step)).collect(),
         relation: list.relation,
         evidence_sequence: list.shown.0,
@@ -58,7 +59,7 @@ fn open_step(state: &TargetState, deployment: &Deployment, open: &OpenStep) -> v
         fence: view::fence_number(attempt.map(|attempt| attempt.fence)),
         fence_text: view::fence_text(attempt.map(|attempt| attempt.fence)),
         state: open.state.to_number(),
-        because: open.because.clone(),
+        because: goes_by(deployment, &open.because, &open.evidence),
         observed_revision: view::text(open.observed.as_ref()),
         active_operation: view::text(open.active.as_ref()),
         can_inspect: capability.is_some_and(|capability| capability.inspect != Inspect::None),

@@ -2,6 +2,7 @@
 
 use holdfast_common::file::TargetFile;
 use holdfast_common::id::TargetName;
+use holdfast_common::spec::TargetSpec;
 use holdfast_proto::v1;
 use tonic::Status;
 
@@ -21,9 +22,19 @@ pub(super) async fn apply(call: Call<'_, v1::ApplyTargetRequest>) -> Result<v1::
     // The same answer whether it is there or not: a new name is nobody's secret.
     let problem = not_allowed(&by, Permission::Hold, Some(&name));
     find::admitted(shared, &by, Permission::Hold, &name, || status::of(&problem))?;
+    let before = shared.driver.state(name.clone()).await;
+    let change = change(before.as_deref().map(|state| &state.spec), &spec) as i32;
     match shared.driver.ask(name.clone(), Asked::Declare { spec, by: by.name.clone() }).await {
-        Ok(_told) => Ok(v1::ApplyTargetResponse { target: shown(shared, &name).await }),
+        Ok(_told) => Ok(v1::ApplyTargetResponse { target: shown(shared, &name).await, change }),
         Err(error) => Err(refused::by_driver(shared, &by, &Subject::Target(name), error).await),
+    }
+}
+
+fn change(before: Option<&TargetSpec>, spec: &TargetSpec) -> v1::TargetChange {
+    match before {
+        None => v1::TargetChange::New,
+        Some(before) if before == spec => v1::TargetChange::None,
+        Some(_) => v1::TargetChange::Anew,
     }
 }
 

@@ -18,11 +18,26 @@ pub struct Stored {
     pub identity: Option<Identity>,
     /// The certificate that was signed for it last and is not revoked.
     pub newest: Option<CertificateRow>,
+    /// A revoked one: that which it showed last, else that which was signed last.
+    pub revoked: Option<CertificateRow>,
+}
+
+/// Whether a certificate tells more of its agent than another one: what it showed last does, then what ends last.
+#[must_use]
+pub fn tells_more(than: Option<&CertificateRow>, certificate: &CertificateRow, shown: Option<&str>) -> bool {
+    let rank =
+        |row: &CertificateRow| (shown == Some(row.fingerprint.as_str()) && row.revoked_at.is_some(), row.expires_at);
+    than.is_none_or(|than| rank(than) < rank(certificate))
 }
 
 impl Stored {
     fn enrolled(&self) -> Option<&Enrolled> {
         self.identity.as_ref()?.enrolled.as_ref()
+    }
+
+    /// When that certificate was revoked.
+    fn revoked_at(&self, fingerprint: &str) -> Option<Wall> {
+        self.revoked.as_ref().filter(|row| row.fingerprint == fingerprint)?.revoked_at
     }
 
     fn renewed_until(&self) -> Option<Wall> {
@@ -46,6 +61,7 @@ pub fn agent(status: AgentStatus, stored: &Stored, holds: Vec<String>) -> v1::Ag
         holds,
         certificate_expires_at: row.and_then(|row| row.certificate_until).map(wall_to_wire),
         fingerprint: row.map(|row| row.fingerprint.clone()).unwrap_or_default(),
+        certificate_revoked_at: row.and_then(|row| stored.revoked_at(&row.fingerprint)).map(wall_to_wire),
         lock: status.standing.lock.map(|lock| v1::IdentityLock {
             since: Some(wall_to_wire(lock.since)),
             why: lock.copied.words().to_owned(),
@@ -71,12 +87,13 @@ pub fn agent(status: AgentStatus, stored: &Stored, holds: Vec<String>) -> v1::Ag
 /// A host that joined, or was removed before it ever spoke.
 #[must_use]
 pub fn never_heard(name: &AgentName, stored: &Stored) -> v1::Agent {
-    let newest = stored.newest.as_ref();
+    let newest = stored.newest.as_ref().or(stored.revoked.as_ref());
     v1::Agent {
         name: name.to_string(),
         contact: v1::Contact::Silent as i32,
         labels: stored.enrolled().map(|enrolled| enrolled.labels.clone().into_iter().collect()).unwrap_or_default(),
-        certificate_expires_at: stored.renewed_until().map(wall_to_wire),
+        certificate_expires_at: newest.and_then(|row| row.expires_at).map(wall_to_wire),
+        certificate_revoked_at: newest.and_then(|row| row.revoked_at).map(wall_to_wire),
         fingerprint: newest.map(|row| row.fingerprint.clone()).unwrap_or_default(),
         certificate_since: newest.map(|row| wall_to_wire(row.issued_at)),
         renewed_until: stored.renewed_until().map(wall_to_wire),

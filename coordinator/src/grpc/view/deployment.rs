@@ -5,14 +5,14 @@ use holdfast_common::outcome::StepEnd;
 use holdfast_common::spec::{OrderKey, StepSpec};
 use holdfast_common::time::Millis;
 use holdfast_coordinator_core::state::{
-    Attempt, AttemptState, Away, Base, CancelCause, Cancellation, CarryState, DecisionRecord, Deployment,
-    EventSequence, RollbackOf, StepRun, StepState, Undone,
+    Attempt, Away, Base, CancelCause, Cancellation, CarryState, DecisionRecord, Deployment, EventSequence, RollbackOf,
+    StepRun, StepState, Undone,
 };
 use holdfast_proto::convert::{WireEnum, duration_to_wire, wall_to_wire};
 use holdfast_proto::v1;
 
-use super::enums::{attempt_state, decline_words, deployment_state, step_state};
-use super::sentence::{because, waits};
+use super::enums::{attempt_state, deployment_state, step_state};
+use super::sentence::{because, declined, waits};
 use super::{fence_number, fence_text, seen, text};
 
 /// `shop@prod#12`.
@@ -109,7 +109,7 @@ fn attempt_view(deployment: &Deployment, attempt: &Attempt, silence: Silence<'_>
         fence: attempt.fence.as_u64(),
         fence_text: attempt.fence.to_string(),
         state: attempt_state(attempt.state) as i32,
-        decline_reason: decline_reason(attempt.state),
+        decline_reason: declined(attempt).unwrap_or_default(),
         offered_at: Some(wall_to_wire(attempt.offered_at)),
         steps: attempt.steps.iter().map(|run| step(spec_of(deployment, run), run)).collect(),
         silent_for: silent.map(duration_to_wire),
@@ -124,21 +124,6 @@ fn away(away: &Away) -> v1::Away {
         since: Some(wall_to_wire(away.since)),
         back_by: Some(wall_to_wire(away.back_by())),
         is_back: away.is_back,
-    }
-}
-
-fn decline_reason(state: AttemptState) -> String {
-    match state {
-        AttemptState::Declined(reason) => decline_words(reason).to_owned(),
-        AttemptState::Offered
-        | AttemptState::Running
-        | AttemptState::Succeeded
-        | AttemptState::Failed
-        | AttemptState::Stopped
-        | AttemptState::Lapsed
-        | AttemptState::Interrupted
-        | AttemptState::Uncertain
-        | AttemptState::Resolved => String::new(),
     }
 }
 

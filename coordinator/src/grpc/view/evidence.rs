@@ -1,11 +1,11 @@
 //! Evidence, each piece with who said it, when, and how it is filed.
 
 use holdfast_common::fence::Fence;
-use holdfast_common::id::{ResourceName, StepName};
+use holdfast_common::id::{EvidenceId, ResourceName, StepName};
 use holdfast_common::outcome::Reading;
 use holdfast_common::report::{FiledReason, ReportBody};
 use holdfast_common::time::Wall;
-use holdfast_coordinator_core::state::{Evidence, EvidenceBody};
+use holdfast_coordinator_core::state::{Deployment, Evidence, EvidenceBody};
 use holdfast_proto::convert::{WireEnum, reading_to_wire, wall_to_wire};
 use holdfast_proto::v1;
 
@@ -23,6 +23,14 @@ struct Parts<'a> {
     step: Option<&'a StepName>,
     resource: Option<&'a ResourceName>,
     reading: Option<&'a Reading>,
+}
+
+/// What is known, with the numbers of the evidence that it goes by: a piece that says otherwise may stand beside it.
+#[must_use]
+pub fn goes_by(deployment: &Deployment, because: &str, ids: &[EvidenceId]) -> String {
+    let by = deployment.evidence.iter().filter(|evidence| ids.contains(&evidence.id));
+    let numbers: Vec<String> = by.map(|evidence| format!("evidence {}", evidence.sequence.0)).collect();
+    if numbers.is_empty() { because.to_owned() } else { format!("{because} ({})", numbers.join(", ")) }
 }
 
 /// One piece.

@@ -45,4 +45,4 @@ pub(crate) fn text<T: ToString>(value: Option<&T>) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

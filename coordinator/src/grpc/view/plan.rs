@@ -2,14 +2,16 @@
 
 use holdfast_common::code::Code;
 use holdfast_common::id::DeploymentLabel;
+use holdfast_common::report::DeclineReason;
 use holdfast_common::spec::{DeploymentSpec, OrderKey};
 use holdfast_coordinator_core::plan::{Entry, PinHolds, Plan, PlannedResource, PlannedStep};
+use holdfast_coordinator_core::state::{AttemptState, Deployment};
 use holdfast_coordinator_core::{Refusal, TargetState};
 use holdfast_proto::convert::{WireEnum, duration_to_wire};
 use holdfast_proto::v1;
 
 use super::deployment::{label, summary};
-use super::sentence::waiting;
+use super::sentence::{self, waiting};
 use super::{hold, target, text};
 
 /// The plan of a file for the target. `refused` gives a refusal's sentence and code.
@@ -66,7 +68,19 @@ fn named(state: &TargetState, labels: &[DeploymentLabel]) -> Vec<v1::DeploymentS
 }
 
 fn agent(agent: &holdfast_coordinator_core::plan::PlannedAgent) -> v1::PlannedAgent {
-    v1::PlannedAgent { agent: agent.agent.to_string(), why_not: agent.why_not.clone().unwrap_or_default() }
+    let why_not = agent.why_not.clone().unwrap_or_default();
+    v1::PlannedAgent { agent: agent.agent.to_string(), why_not, declined: String::new() }
+}
+
+/// What the agent answered last to an attempt of these deployments, the newest first, where its host's policy declined it.
+#[must_use]
+pub fn declined(latest: &[Deployment], agent: &str) -> Option<String> {
+    let attempts =
+        |deployment: &Deployment| deployment.attempts.iter().rfind(|one| one.agent.as_str() == agent).cloned();
+    let (deployment, attempt) = latest.iter().find_map(|deployment| Some((deployment, attempts(deployment)?)))?;
+    let by_policy = matches!(attempt.state, AttemptState::Declined(DeclineReason::HostPolicy));
+    let target = &deployment.spec.target;
+    by_policy.then(|| format!("{}: {}", label(target, deployment), sentence::declined(&attempt).unwrap_or_default()))
 }
 
 fn step(step: &PlannedStep) -> v1::PlannedStep {
@@ -95,7 +109,7 @@ fn pin_holds(holds: &PinHolds) -> v1::PinHolds {
 }
 
 fn resource(state: &TargetState, resource: &PlannedResource) -> v1::PlannedResource {
-    let (knowledge, revision, recorded_at, source) = target::knowledge(&state.spec.name, Some(&resource.now));
+    let (knowledge, revision, recorded_at, source) = target::knowledge(&state.spec.name, &resource.now);
     v1::PlannedResource {
         resource: resource.name.to_string(),
         knowledge: knowledge as i32,

@@ -8,7 +8,7 @@ use holdfast_coordinator_core::Event;
 use holdfast_coordinator_core::rollback::WhyNot;
 use holdfast_coordinator_core::state::{
     Attempt, AttemptState, CancelCause, Deployment, DeploymentState, Evidence, EvidenceBody, HoldEnd, InquiryKind,
-    Kind, ResourceKnowledge, StepRun, StepState, Waiting,
+    Kind, ResourceKnowledge, RevisionSource, StepRun, StepState, Waiting,
 };
 
 use super::enums::{attempt_verb, decline_words, filed_words, state_word};
@@ -33,7 +33,9 @@ pub fn because(deployment: &Deployment) -> String {
         return quote(&ended.because);
     }
     match deployment.state {
-        DeploymentState::Queued => deployment.waiting.as_ref().map_or_else(|| "it waits".to_owned(), waiting),
+        DeploymentState::Queued => {
+            deployment.waiting.as_ref().map_or_else(|| "it waits".to_owned(), |why| waits(deployment, why))
+        }
         DeploymentState::Active => active(deployment),
         DeploymentState::Uncertain => match open_step(deployment) {
             Some((attempt, step)) => format!(
@@ -125,16 +127,32 @@ pub fn open_step(deployment: &Deployment) -> Option<(&Attempt, &StepRun)> {
     })
 }
 
-/// Why a deployment waits, and which rule of a host refused it.
+/// Why a deployment waits, after who did not take its last attempt, and by which rule: that is what it waits for.
 #[must_use]
 pub fn waits(deployment: &Deployment, why: &Waiting) -> String {
-    let declined = deployment.attempts.last().filter(|attempt| !attempt.declined.is_empty());
-    match (why, declined.map(|attempt| (attempt, attempt.state))) {
-        (Waiting::Backoff { .. } | Waiting::Assignment, Some((attempt, AttemptState::Declined(reason)))) => {
-            let (agent, rule) = (&attempt.agent, quote(&attempt.declined));
-            format!("{}: {agent} declined: {}: {rule}", waiting(why), decline_words(reason))
+    let declined = deployment.attempts.last().and_then(|attempt| Some((&attempt.agent, declined(attempt)?)));
+    match (why, declined) {
+        (Waiting::Backoff { .. } | Waiting::Assignment, Some((agent, because))) => {
+            format!("{agent} declined: {because}; {}", waiting(why))
         }
         (why, _) => waiting(why),
+    }
+}
+
+/// Why an agent did not take an attempt, with the rule that it named; `None` where it did.
+#[must_use]
+pub fn declined(attempt: &Attempt) -> Option<String> {
+    match attempt.state {
+        AttemptState::Declined(reason) => Some(format!("{}{}", decline_words(reason), and(&attempt.declined))),
+        AttemptState::Offered
+        | AttemptState::Running
+        | AttemptState::Succeeded
+        | AttemptState::Failed
+        | AttemptState::Stopped
+        | AttemptState::Lapsed
+        | AttemptState::Interrupted
+        | AttemptState::Uncertain
+        | AttemptState::Resolved => None,
     }
 }
 
@@ -152,10 +170,14 @@ pub fn waiting(why: &Waiting) -> String {
             let each: Vec<String> = agents.iter().map(|(agent, why)| format!("{agent}: {}", quote(why))).collect();
             format!("no agent can take it ({})", each.join("; "))
         }
-        Waiting::Backoff { delay } => format!("the next attempt waits {delay}"),
+        Waiting::Backoff { not_before: Some(at), .. } => {
+            format!("the next attempt follows, not before {}", instant(*at))
+        }
+        Waiting::Backoff { delay, not_before: None } => format!("the next attempt follows after a delay of {delay}"),
         Waiting::UnreadRevision { resource } => {
             format!(
-                "the revision of {resource} is unknown: read it, or attest what you see there (reconcile attest, with --observed)"
+                "the revision of {resource} is unknown: holdfast target inspect reads it where it can be read, and with \
+                 holdfast target attest a person says what they see there"
             )
         }
         Waiting::Assignment => "it is about to be offered".to_owned(),
@@ -199,8 +221,7 @@ pub fn event(event: &Event) -> String {
         }
         Event::OfferAccepted { .. } => "the agent took the offer".to_owned(),
         Event::OfferDeclined { reason, detail, .. } => {
-            let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
-            format!("the agent declined: {}{detail}", decline_words(*reason))
+            format!("the agent declined: {}{}", decline_words(*reason), and(detail))
         }
         Event::PermitGranted { step, .. } => format!("step {step} is permitted: from now on it may have begun"),
         Event::ReportAccepted { report, .. } => format!("accepted: {}", reported(report)),
@@ -252,7 +273,9 @@ pub fn event(event: &Event) -> String {
         Event::DeploymentEnded { state, ended, .. } => format!("{}{}", state_word(*state), and(&ended.because)),
         Event::RevisionRecorded { resource, knowledge } => match knowledge {
             ResourceKnowledge::Never => format!("nothing is known of the revision of {resource}"),
-            ResourceKnowledge::Revision { revision: Some(revision), .. } => format!("{resource} is at {revision}"),
+            ResourceKnowledge::Revision { revision: Some(revision), source, .. } => {
+                format!("{resource} is at {revision}{}", attested(source.as_ref()))
+            }
             ResourceKnowledge::Revision { revision: None, .. } => {
                 format!("{resource} was changed and tells no revision")
             }
@@ -261,6 +284,14 @@ pub fn event(event: &Event) -> String {
         Event::HoldPlaced { hold } => hold::sentence(hold),
         Event::HoldEnded { how: HoldEnd::Operator { name } } => format!("{name} has taken the hold of the target away"),
         Event::HoldEnded { how: HoldEnd::Time } => "the time of the target's hold has passed".to_owned(),
+    }
+}
+
+/// A person's word is told as one.
+fn attested(source: Option<&RevisionSource>) -> String {
+    match source {
+        Some(RevisionSource::Attested { by, how }) => format!(", which {by} attests{}", and(how)),
+        Some(RevisionSource::Deployment { .. } | RevisionSource::Read { .. }) | None => String::new(),
     }
 }
 

@@ -1,14 +1,17 @@
 //! A target: who holds it, since when, why, and who waits.
 
 use holdfast_common::id::{ResourceName, TargetName};
+use holdfast_common::report::DeclineReason;
 use holdfast_common::spec::{QueueKind, ResourceAdapter, ResourceSpec};
-use holdfast_coordinator_core::state::{Deployment, DeploymentState, ResourceKnowledge, RevisionSource, Waiting};
+use holdfast_coordinator_core::state::{
+    Attempt, AttemptState, Deployment, DeploymentState, ResourceKnowledge, RevisionSource, Waiting,
+};
 use holdfast_coordinator_core::{TargetState, open_decisions};
 use holdfast_proto::convert::{resource_to_wire, wall_to_wire};
 use holdfast_proto::v1;
 
 use super::deployment::{label, summary};
-use super::sentence::because;
+use super::sentence::{because, quote};
 use super::{fence_number, fence_text, hold, text};
 
 /// The target as it stands.
@@ -50,7 +53,7 @@ fn resource_status(state: &TargetState, resource: &ResourceSpec) -> v1::Resource
         holdfast_common::spec::Reach::Host => text(state.home.as_ref()),
         holdfast_common::spec::Reach::Shared => String::new(),
     };
-    let (knowledge, revision, recorded_at, source) = knowledge(&state.spec.name, state.resources.get(&resource.name));
+    let (knowledge, revision, recorded_at, source) = knowledge(&state.spec.name, &state.known(&resource.name));
     v1::ResourceStatus {
         resource: Some(resource_to_wire(resource)),
         knowledge: knowledge as i32,
@@ -64,15 +67,15 @@ fn resource_status(state: &TargetState, resource: &ResourceSpec) -> v1::Resource
 /// What is known of a resource, its revision, when it was recorded, and from whose word.
 pub(super) fn knowledge(
     target: &TargetName,
-    known: Option<&ResourceKnowledge>,
+    known: &ResourceKnowledge,
 ) -> (v1::RevisionKnowledge, String, Option<prost_types::Timestamp>, String) {
     match known {
-        None | Some(ResourceKnowledge::Never) => (v1::RevisionKnowledge::Never, String::new(), None, String::new()),
-        Some(ResourceKnowledge::Revision { revision, at, source }) => {
+        ResourceKnowledge::Never => (v1::RevisionKnowledge::Never, String::new(), None, String::new()),
+        ResourceKnowledge::Revision { revision, at, source } => {
             let source = source.as_ref().map(|source| source_words(target, source)).unwrap_or_default();
             (v1::RevisionKnowledge::Recorded, text(revision.as_ref()), Some(wall_to_wire(*at)), source)
         }
-        Some(ResourceKnowledge::Unknown { .. }) => (v1::RevisionKnowledge::Unknown, String::new(), None, String::new()),
+        ResourceKnowledge::Unknown { .. } => (v1::RevisionKnowledge::Unknown, String::new(), None, String::new()),
     }
 }
 
@@ -84,17 +87,18 @@ fn source_words(target: &TargetName, source: &RevisionSource) -> String {
         }
         RevisionSource::Deployment { number, agent: None, decided: false } => format!("as {target}#{number} left it"),
         RevisionSource::Read { agent } => format!("read by {agent}"),
-        RevisionSource::Attested { by } => format!("attested by {by}"),
+        RevisionSource::Attested { by, how } if how.is_empty() => format!("attested by {by}"),
+        RevisionSource::Attested { by, how } => format!("attested by {by}: {}", quote(how)),
     }
 }
 
 /// Who can tell an unknown revision. What no adapter can read, a person may attest.
-fn unread(state: &TargetState, resource: &ResourceName, label: &str) -> String {
+fn unread(state: &TargetState, resource: &ResourceName) -> String {
+    let target = &state.spec.name;
     match state.spec.resource(resource).map(|resource| &resource.adapter) {
         Some(ResourceAdapter::Command { inspect: None, .. }) => format!(
-            "a person who may attest and has looked at {resource}, which nothing can read: holdfast reconcile attest {label} \
-             --runner stopped --target-state applied --observed REV --how TEXT --confirm {}",
-            state.spec.name
+            "a person who may attest and has looked at {resource}, which nothing can read: holdfast target attest {target} \
+             --resource {resource} --observed REV --how TEXT --confirm {target}"
         ),
         Some(
             ResourceAdapter::Command { inspect: Some(_), .. }
@@ -102,9 +106,21 @@ fn unread(state: &TargetState, resource: &ResourceName, label: &str) -> String {
             | ResourceAdapter::System(_),
         )
         | None => {
-            format!("an operator who may inspect: holdfast target inspect {}", state.spec.name)
+            format!("an operator who may inspect: holdfast target inspect {target}")
         }
     }
+}
+
+/// Whose host forbids what it is offered again and again: nobody but that host's administrator changes that.
+fn forbidden(deployment: &Deployment) -> String {
+    let last = deployment.attempts.last();
+    let by_policy = |attempt: &&Attempt| matches!(attempt.state, AttemptState::Declined(DeclineReason::HostPolicy));
+    last.filter(by_policy).map_or_else(String::new, |attempt| {
+        format!(
+            "whoever administers the host of {}, whose policy forbids it (there: holdfast-agent refusals)",
+            attempt.agent
+        )
+    })
 }
 
 /// Who can move a deployment on, in one sentence; empty where nobody needs to.
@@ -121,14 +137,12 @@ pub fn who_can_act(state: &TargetState, deployment: &Deployment) -> String {
                 "whoever runs the agents: start one, or connect it, with the labels and adapters that the target asks for"
                     .to_owned()
             }
-            Some(Waiting::UnreadRevision { resource }) => unread(state, resource, &label.to_string()),
+            Some(Waiting::UnreadRevision { resource }) => unread(state, resource),
             Some(Waiting::Hold { by, .. }) => {
                 format!("{by}, or an operator who may: holdfast target unhold {}", state.spec.name)
             }
-            Some(
-                Waiting::Reservation { .. } | Waiting::Turn { .. } | Waiting::Backoff { .. } | Waiting::Assignment,
-            )
-            | None => String::new(),
+            Some(Waiting::Backoff { .. } | Waiting::Assignment) => forbidden(deployment),
+            Some(Waiting::Reservation { .. } | Waiting::Turn { .. }) | None => String::new(),
         },
         DeploymentState::Succeeded | DeploymentState::Failed | DeploymentState::Cancelled => String::new(),
     }

@@ -2,10 +2,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 use holdfast_common::fence::Epoch;
 use holdfast_common::id::{
-    AgentName, AttemptId, DeploymentId, IncarnationId, OperatorName, RequestId, ResourceName, StepName, TargetName,
+    AgentName, AttemptId, DeploymentId, EvidenceId, IncarnationId, OperatorName, RequestId, ResourceName, StepName,
+    TargetName,
 };
 use holdfast_common::outcome::StepEnd;
 use holdfast_common::recovery::Policy;
+use holdfast_common::report::DeclineReason;
 use holdfast_common::spec::{
     DeploymentSpec, PlanDigest, QueueKind, Reach, ResourceAdapter, ResourceSpec, RetryClass, RetrySpec, StepBody,
     StepEffect, StepSpec, TargetSpec, Timeouts,
@@ -13,8 +15,9 @@ use holdfast_common::spec::{
 use holdfast_common::time::Millis;
 use holdfast_coordinator_core::TargetState;
 use holdfast_coordinator_core::state::{
-    Attempt, AttemptState, Base, CancelCause, Deployment, DeploymentState, EventSequence, HoldUntil, Kind,
-    OperatorHold, ResourceKnowledge, RevisionSource, RollbackOf, Seen, StepRun, StepState, Undone,
+    Attempt, AttemptState, Base, CancelCause, Deployment, DeploymentState, EventSequence, Evidence, EvidenceBody,
+    EvidenceSequence, HoldUntil, Kind, OperatorHold, ResourceKnowledge, RevisionSource, RollbackOf, Seen, StepRun,
+    StepState, Undone, Waiting,
 };
 use uuid::Uuid;
 
@@ -56,7 +59,7 @@ fn spec() -> DeploymentSpec {
 }
 
 /// `shop@prod#12`, whose step was permitted and said its start, and then nothing.
-fn uncertain() -> TargetState {
+pub(in crate::grpc) fn uncertain() -> TargetState {
     let received = wall("2026-11-29T14:20:09.5Z");
     let run = StepRun {
         name: StepName::new("switch").unwrap(),
@@ -213,15 +216,62 @@ fn a_target_says_who_holds_it_since_when_why_and_who_can_act() {
 }
 
 #[test]
+fn what_is_known_names_the_evidence_that_it_goes_by() {
+    let mut state = uncertain();
+    let deployment = state.current.as_mut().unwrap();
+    let note = |number: u64| Evidence {
+        id: EvidenceId(Uuid::from_u128(u128::from(number))),
+        sequence: EvidenceSequence(number),
+        received_at: wall("2026-11-29T14:21:00Z"),
+        body: EvidenceBody::Note { by: OperatorName::new("anna").unwrap(), text: "hm".to_owned() },
+    };
+    deployment.evidence = (1..=3).map(note).collect();
+    let told = |ids: &[u128]| {
+        let ids: Vec<EvidenceId> = ids.iter().map(|id| EvidenceId(Uuid::from_u128(*id))).collect();
+        evidence::goes_by(deployment, "its journal says that it ended", &ids)
+    };
+    assert_eq!(told(&[3]), "its journal says that it ended (evidence 3)");
+    assert_eq!(told(&[]), "its journal says that it ended");
+}
+
+#[test]
 fn text_from_outside_is_printable_in_every_sentence() {
     let mut state = uncertain();
     let deployment = state.current.as_mut().unwrap();
     deployment.state = DeploymentState::Queued;
-    deployment.waiting = Some(holdfast_coordinator_core::state::Waiting::NoEligibleAgent {
+    deployment.waiting = Some(Waiting::NoEligibleAgent {
         agents: [(AgentName::new("web-07").unwrap(), "\u{1b}[31mno\r\n".to_owned())].into(),
     });
     let told = sentence::because(deployment);
     assert!(!told.chars().any(char::is_control), "{told:?}");
+}
+
+#[test]
+fn what_an_agent_declined_says_who_why_and_not_before_when_wherever_it_waits() {
+    let mut state = uncertain();
+    let deployment = state.current.as_mut().unwrap();
+    let attempt = &mut deployment.attempts[0];
+    attempt.state = AttemptState::Declined(DeclineReason::HostPolicy);
+    attempt.declined = "refused by policy.commands of this host: program /usr/bin/dash\u{1b} is not in it".to_owned();
+    deployment.waiting = Some(Waiting::backoff(Millis(2_000), wall("2026-11-29T14:20:07Z")));
+    let who = "web-07 declined: its host's policy forbids it: refused by policy.commands of this host: \
+               program /usr/bin/dash\\u{1b} is not in it";
+    let told = format!("{who}; the next attempt follows, not before 2026-11-29T14:20:09Z");
+    for waits in [DeploymentState::Queued, DeploymentState::Active] {
+        state.current.as_mut().unwrap().state = waits;
+        let deployment = state.current.as_ref().unwrap();
+        assert_eq!(deployment::summary(&state.spec.name, deployment).because, told);
+        let whole = deployment::whole(&state.spec.name, deployment, state.sequence, &|_| None);
+        assert_eq!(whole.waiting, told);
+        assert_eq!(format!("web-07 declined: {}", whole.attempts[0].decline_reason), who);
+        let target = target::target(&state);
+        assert_eq!(target.held_because, told);
+        assert!(target.who_can_act.starts_with("whoever administers the host of web-07"), "{}", target.who_can_act);
+    }
+    let deployment = state.current.as_mut().unwrap();
+    (deployment.attempts[0].declined, deployment.waiting) = (String::new(), Some(Waiting::Assignment));
+    let told = sentence::because(deployment);
+    assert_eq!(told, "web-07 declined: its host's policy forbids it; it is about to be offered");
 }
 
 #[test]
@@ -335,13 +385,33 @@ fn a_recorded_revision_says_from_whose_word() {
             "as decided of shop@prod#11",
         ),
         (Some(RevisionSource::Read { agent }), "read by web-07"),
-        (Some(RevisionSource::Attested { by }), "attested by bob"),
+        (Some(RevisionSource::Attested { by: by.clone(), how: String::new() }), "attested by bob"),
+        (Some(RevisionSource::Attested { by, how: "psql\u{7}".to_owned() }), "attested by bob: psql\\u{7}"),
     ] {
         let mut state = uncertain();
         let known = ResourceKnowledge::Revision { revision: None, at: wall("2026-11-29T14:00:00Z"), source };
         state.resources.insert(site.clone(), known);
-        assert_eq!(target::target(&state).resources[0].source, told);
+        let shown = target::target(&state).resources.remove(0);
+        let unknown = (v1::RevisionKnowledge::Unknown as i32, String::new());
+        assert_eq!((shown.knowledge, shown.source), unknown, "its holder may have changed it");
+        state.current = None;
+        let shown = target::target(&state).resources.remove(0);
+        assert_eq!((shown.knowledge, shown.source.as_str()), (v1::RevisionKnowledge::Recorded as i32, told));
     }
+}
+
+#[test]
+fn a_plan_names_what_a_hosts_policy_declined_last_and_nothing_that_it_took_since() {
+    let mut declined = uncertain().current.unwrap();
+    declined.attempts[0].state = AttemptState::Declined(DeclineReason::HostPolicy);
+    declined.attempts[0].declined = "refused by policy.commands of this host".to_owned();
+    let told = plan::declined(std::slice::from_ref(&declined), "web-07").expect("declined");
+    assert_eq!(told, "shop@prod#12: its host's policy forbids it: refused by policy.commands of this host");
+    assert_eq!(plan::declined(std::slice::from_ref(&declined), "web-08"), None);
+    let taken = uncertain().current.unwrap();
+    assert_eq!(plan::declined(&[taken, declined.clone()], "web-07"), None, "the newest first");
+    declined.attempts[0].state = AttemptState::Declined(DeclineReason::Busy);
+    assert_eq!(plan::declined(&[declined], "web-07"), None);
 }
 
 #[test]

@@ -9,7 +9,8 @@ use super::look_up::all;
 use crate::store::Error;
 use crate::store::rows::DrainRow;
 
-pub(super) const PUT: &str = "INSERT OR REPLACE INTO drains (agent, by, reason, since) VALUES (?1, ?2, ?3, ?4)";
+pub(super) const PUT: &str = "INSERT INTO drains (agent, by, reason, since) VALUES (?1, ?2, ?3, ?4)
+     ON CONFLICT (agent) DO UPDATE SET by = excluded.by, reason = excluded.reason RETURNING since";
 pub(super) const REMOVE: &str = "DELETE FROM drains WHERE agent = ?1";
 
 /// All of them, by name.

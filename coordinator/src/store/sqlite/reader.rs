@@ -401,7 +401,8 @@ impl Reader {
                  WHERE at < ?1 AND target IN (SELECT value FROM json_each(?2))
                    AND (json_extract(body, '$.event') IN ('target_declared', 'submitted', 'inquiry_opened',
                             'cancel_recorded', 'cancel_after_end', 'decided', 'hold_placed', 'hold_ended')
-                        OR json_extract(body, '$.evidence.body.kind') IN ('attested', 'note'))
+                        OR json_extract(body, '$.evidence.body.kind') IN ('attested', 'note')
+                        OR json_extract(body, '$.knowledge.source.from') = 'attested')
                  ORDER BY global_order DESC LIMIT ?3"
             );
             let values = params![before.0, names(among), limit];

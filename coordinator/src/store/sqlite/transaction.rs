@@ -232,10 +232,11 @@ impl Transaction for SqliteTransaction<'_> {
         Ok(())
     }
 
-    fn put_drain(&mut self, drain: &DrainRow) -> Result<(), Error> {
+    fn put_drain(&mut self, drain: &DrainRow) -> Result<Wall, Error> {
         let DrainRow { agent, by, reason, since } = drain;
-        self.execute("drain an agent", drains::PUT, params![agent.as_str(), by.as_str(), reason, since.0])?;
-        Ok(())
+        let values = params![agent.as_str(), by.as_str(), reason, since.0];
+        let kept = look_up::one(self.tx()?, "drain an agent", drains::PUT, values, |row| row.get(0))?;
+        Ok(kept.map_or(*since, Wall))
     }
 
     fn remove_drain(&mut self, agent: &AgentName) -> Result<bool, Error> {
