@@ -2,6 +2,7 @@
 
 pub mod command;
 pub mod exit;
+pub mod external;
 pub mod halt;
 pub mod release;
 pub mod system;

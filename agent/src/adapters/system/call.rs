@@ -8,6 +8,7 @@ use holdfast_common::outcome::Reading;
 use holdfast_common::system::System;
 
 use super::{Call, Credentials, Failure, Order};
+use crate::adapters::external::External;
 use crate::adapters::halt::{self, Who};
 
 /// How a change went.
@@ -55,16 +56,16 @@ fn run(order: &Order) -> ExitCode {
     }
 }
 
-fn adapter(order: &Order, _credentials: Credentials) -> Result<Box<dyn Adapter>, Failure> {
+fn adapter(order: &Order, credentials: Credentials) -> Result<Box<dyn Adapter + '_>, Failure> {
     match &order.system {
         System::Postgres(_) => not_here(order),
         System::Git(_) => not_here(order),
         System::Http(_) => not_here(order),
-        System::External(_) => not_here(order),
+        System::External(declared) => Ok(Box::new(External::new(order, declared, credentials)?)),
     }
 }
 
-fn not_here(order: &Order) -> Result<Box<dyn Adapter>, Failure> {
+fn not_here(order: &Order) -> Result<Box<dyn Adapter + '_>, Failure> {
     Err(Failure::Resource(format!("adapter {} is not in this build", order.system.adapter().name())))
 }
 
