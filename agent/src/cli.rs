@@ -1,5 +1,7 @@
 //! The command line of `holdfast-agent`.
 
+mod adapter;
+
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -47,6 +49,9 @@ enum Command {
         #[arg(long)]
         config: Option<PathBuf>,
     },
+    /// Prepare and try the systems that adapters change.
+    #[command(subcommand)]
+    Adapter(adapter::Command),
     /// Show how the running agent stands, or what the journal of a stopped one holds.
     Status {
         /// TOML file.
@@ -85,6 +90,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Run { config } => serve(read(config)?),
         Command::CheckConfig { config } => check(&read(config)?),
         Command::Refusals { config } => refusals(&read(config)?),
+        Command::Adapter(command) => adapter::run(command),
         Command::Status { config } => status(&read(config)?),
     }
 }

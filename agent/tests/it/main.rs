@@ -4,6 +4,7 @@
 mod cgroup;
 mod checks;
 mod conformance;
+mod external;
 mod host;
 mod prune;
 mod release;
@@ -16,3 +17,4 @@ mod supervisor_escape;
 mod supervisor_limits;
 mod supervisor_loss;
 mod support;
+mod trial;

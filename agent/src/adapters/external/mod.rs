@@ -41,16 +41,15 @@ impl<'a> External<'a> {
         }
     }
 
-    /// What the program says that it can prove.
-    pub fn described(&self) -> Result<Capability, Failure> {
+    fn described(&self) -> Result<Capability, Failure> {
         match self.ask(Asked::Describe, None)? {
             Answer::Described { capability } => Ok(capability.into()),
             other => Err(self.other(Asked::Describe, other)),
         }
     }
 
-    /// The program can do what the target declares.
-    fn keeps_its_word(&self) -> Result<(), Failure> {
+    /// Whether the program can prove all that the target declares.
+    pub fn keeps_its_word(&self) -> Result<(), Failure> {
         let (can, declared) = (self.described()?, self.declared);
         let lacks = [
             (can.inspect < declared.inspect, "inspect"),

@@ -25,7 +25,7 @@ impl ExternalSubject {
         subject
     }
 
-    fn place(&self) -> PathBuf {
+    pub(crate) fn place(&self) -> PathBuf {
         self.folder.0.join("disk")
     }
 

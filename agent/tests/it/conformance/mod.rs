@@ -29,12 +29,15 @@ mod scene;
 mod stale;
 mod subject;
 
+pub(crate) use external::{ExternalSubject, example};
+pub(crate) use run::{Ended, Run};
+pub(crate) use scene::named;
 pub(crate) use subject::{Named, Subject, system};
 
 /// Makes a fresh subject.
 pub(crate) type Make<'a> = &'a dyn Fn() -> Box<dyn Subject>;
 
-/// One test for each check: `conformance!(release, ReleaseSubject::new);`
+/// One test for each check, in a module of that name: `conformance!(release, super::ReleaseSubject::new);`
 macro_rules! conformance {
     ($subject:ident, $new:expr) => {
         conformance! { $subject, $new,
