@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::process::Command;
 
 use holdfast_agent::adapters::system::{Call, Operation, Order};
 use holdfast_common::adapter::{Enforce, Inspect};
@@ -10,7 +11,7 @@ use holdfast_common::outcome::{OperationState, Reading};
 use holdfast_common::system::{Change, External, ExternalChange, System};
 
 use crate::conformance::{Ended, Run, system};
-use crate::support::{Folder, fence, operation};
+use crate::support::{AGENT, Folder, fence, operation};
 
 const MACHINERY: Option<i32> = Some(71);
 const APPLIED: &str = r#"{"protocol": "holdfast.adapter/1", "outcome": "applied"}"#;
@@ -214,4 +215,32 @@ fn the_program_gets_its_request_and_one_credential_set_and_what_it_says_beside_i
     let known = ["PATH", "FLAGS_TOKEN", "HOLDFAST_CREDENTIALS", "PWD", "OLDPWD", "SHLVL", "_"];
     assert!(names.iter().all(|name| known.contains(name)), "{names:?}");
     assert!(environment.contains("FLAGS_TOKEN=sesame"));
+}
+
+#[test]
+fn a_program_that_others_can_write_or_that_is_none_is_named_by_check_config() {
+    let program = Program::of("true");
+    let path = program.path();
+    let check = |path: &str| {
+        let config = program.folder.0.join("agent.toml");
+        let text = format!(
+            "state_dir = {:?}\n[external]\nflags = {path:?}\n[coordinator]\naddress = \"127.0.0.1:1\"\n[identity]\ndir = \"/nowhere\"\n",
+            program.folder.0
+        );
+        std::fs::write(&config, text).unwrap();
+        let output = Command::new(AGENT).args(["check-config", "--config"]).arg(config).output().unwrap();
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    };
+    let text = path.to_str().unwrap();
+    let good = check(text);
+    assert!(good.contains(&format!("external   flags is {text}")) && !good.contains("external.flags"), "{good}");
+    for (path, why) in [("flags", "no absolute path"), ("/nowhere/flags", "can't be read"), ("/tmp", "is no program")] {
+        let said = check(path);
+        assert!(said.contains("external.flags") && said.contains(why), "{path}: {said}");
+    }
+    for (mode, why) in [(0o775, "can be written"), (0o757, "can be written"), (0o644, "is no program")] {
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        let said = check(text);
+        assert!(said.contains("external.flags") && said.contains(why), "{mode:o}: {said}");
+    }
 }

@@ -86,7 +86,9 @@ fn race(make: Make<'_>, round: usize) {
     let what = format!("round {round}: {:?} {first:?} {second:?}", scene.subject.underwent());
     assert!(second.is_good() && scene.times(3) == 1, "the higher fence was refused: {what}");
     assert!(!scene.took_after(2, 3), "the lower fence came last: {what}");
-    assert_eq!(scene.times(2), usize::from(first.is_good()), "what was told is what happened: {what}");
+    let times = scene.times(2);
+    assert!(times <= 1 && (times == 1 || !first.is_good()), "told as applied, and is not, or is twice: {what}");
+    assert!(times == 0 || !first.is_refusal(), "told as refused, and is applied: {what}");
 }
 
 /// Nothing that is stale takes effect where that is declared, and something does where it is not.

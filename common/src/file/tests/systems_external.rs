@@ -17,10 +17,9 @@ with = { program = "flags", inspect = "operation", enforce = "fence", outlives =
 "#;
 
 fn external(text: &str) -> External {
-    match &target(text).resources[0].adapter {
-        ResourceAdapter::System(System::External(external)) => external.clone(),
-        other => panic!("{other:?}"),
-    }
+    let adapter = &target(text).resources[0].adapter;
+    let ResourceAdapter::System(System::External(external)) = adapter else { panic!("{adapter:?}") };
+    external.clone()
 }
 
 fn refused(text: &str) -> Errors {
