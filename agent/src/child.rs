@@ -45,6 +45,15 @@ pub(crate) fn output(command: &mut Command, bounds: Bounds, timeout: Duration) -
     Ok(Output { status, stdout: stdout.finish(), stderr: stderr.finish() })
 }
 
+/// Runs it in our own group, for as long as it takes, with our own standard error. What it wrote to its standard output comes
+/// with its end.
+pub(crate) fn answer(command: &mut Command, bound: usize) -> io::Result<(ExitStatus, Vec<u8>)> {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn()?;
+    let stdout = Stream::read(child.stdout.take().expect("stdout was asked for"), bound);
+    let status = child.wait()?;
+    Ok((status, stdout.finish()))
+}
+
 /// Read to the end in a thread of its own, so that a full pipe never blocks the child.
 struct Stream {
     kept: Arc<Mutex<Vec<u8>>>,

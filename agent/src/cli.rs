@@ -50,7 +50,7 @@ enum Command {
         #[arg(long)]
         config: Option<PathBuf>,
     },
-    /// Prepare the systems that adapters change.
+    /// Prepare and try the systems that adapters change.
     #[command(subcommand)]
     Adapter(adapter::Command),
     /// Show how the running agent stands, or what the journal of a stopped one holds.

@@ -20,6 +20,7 @@
 //! | [`bulk`] | a thread of its own for what moves many bytes |
 //! | [`health`], [`metrics`], [`standing`] | what it tells of itself |
 //! | [`machine`] | by what its machine is known again |
+//! | [`trial`] | what can be shown of a resource without changing it |
 //! | [`places`] | where everything lies below the state folder |
 //! | [`internal`] | the hidden subcommands |
 //! | [`boottime`] | the clock that leases are counted on |
@@ -55,6 +56,7 @@ pub mod session;
 pub mod standing;
 pub mod status;
 pub mod supervisor;
+pub mod trial;
 
 mod child;
 mod durable;

@@ -2,6 +2,7 @@
 
 pub mod command;
 pub mod exit;
+pub mod external;
 pub(crate) mod git;
 pub mod halt;
 mod http;

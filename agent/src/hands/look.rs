@@ -1,18 +1,19 @@
 //! Looking at resources: after a step ended, and when the coordinator asks.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use holdfast_agent_core::outcome::{Ending, Look};
 use holdfast_common::adapter::Inspect;
 use holdfast_common::claim::Claim;
-use holdfast_common::fence::Fence;
-use holdfast_common::id::Revision;
+use holdfast_common::fence::{Epoch, Fence};
+use holdfast_common::id::{AttemptId, OperationId, Revision, TargetName};
 use holdfast_common::outcome::{Exit, OperationState, Reading};
 use holdfast_common::report::Reread;
 use holdfast_common::spec::{ResourceAdapter, StepBody};
 
-use super::system::About;
+use super::system::{About, Desk};
 use super::{Bench, Job};
 use crate::adapters::command::{self, Inspection};
 use crate::adapters::{exit, release};
@@ -42,10 +43,11 @@ pub(super) fn after(job: &Job, ending: Ending, bench: &Bench) -> (Look, Option<R
         (Inspect::Operation | Inspect::Revision, ResourceAdapter::System(_)) => {
             let operation = job.operation();
             let about = job.about(resource, &operation).expect("its adapter is a system");
-            by_operation(job, ending, about.inspect(bench, &grant))
+            by_operation(job, ending, bench.desk().and_then(|desk| about.inspect(&desk, &grant)))
         }
         (Inspect::Revision, ResourceAdapter::Command { inspect: Some(argv), .. }) => {
-            match read_command(bench, argv, job.environment(), bench.places.work(job.attempt()), &grant) {
+            let folder = bench.places.work(job.attempt());
+            match bench.desk().and_then(|desk| read_command(&desk, argv, job.environment(), folder, &grant)) {
                 Ok(observed) => (by_revision(job, &observed), Some(observed)),
                 Err(why) => (Look::NotRead { why }, None),
             }
@@ -77,14 +79,14 @@ fn by_revision(job: &Job, observed: &Revision) -> Look {
     }
 }
 
-fn read_command(
-    bench: &Bench,
+/// The revision that a resource's inspection command prints.
+pub(crate) fn read_command(
+    desk: &Desk<'_>,
     argv: &[String],
-    mut environment: std::collections::BTreeMap<String, String>,
+    mut environment: BTreeMap<String, String>,
     folder: PathBuf,
     grant: &Grant,
 ) -> Result<Revision, String> {
-    let redactor = bench.redactor()?;
     let credentials = secrets::sources(&grant.credentials.inspect)?.read().map_err(|error| error.to_string())?;
     let user = grant.user.as_ref();
     if let Some(user) = user {
@@ -93,7 +95,7 @@ fn read_command(
     let shown = if credentials.is_empty() {
         None
     } else {
-        let place = bench.places.inspection(user);
+        let place = desk.places.inspection(user);
         let made = place.and_then(|place| Folder::make(&place, &credentials, user));
         Some(made.map_err(|error| format!("could not put the inspection's credentials in place: {error}"))?)
     };
@@ -103,13 +105,13 @@ fn read_command(
         argv,
         program: grant.program.as_deref(),
         user,
-        redactor: &redactor,
+        redactor: &desk.redactor,
         environment: &environment,
         // The work folder is another user's, and the state folder nobody's but the agent's.
         folder: if user.is_some() { Path::new("/") } else { &folder },
         timeout: INSPECT_TIMEOUT,
     };
-    command::inspect(&inspection).map_err(|error| redactor.text(&with_causes(&error)))
+    command::inspect(&inspection).map_err(|error| desk.redactor.text(&with_causes(&error)))
 }
 
 /// Reads again what a carried step had left.
@@ -133,10 +135,12 @@ pub(super) fn again(job: &Job, bench: &Bench) -> Reread {
         (Inspect::Operation | Inspect::Revision, ResourceAdapter::System(_)) => {
             let operation = job.operation();
             let about = job.about(resource, &operation).expect("its adapter is a system");
-            about.inspect(bench, &grant).map_or_else(|why| failed(&why), |reading| Reread::Read { reading })
+            let read = bench.desk().and_then(|desk| about.inspect(&desk, &grant));
+            read.map_or_else(|why| failed(&why), |reading| Reread::Read { reading })
         }
         (Inspect::Revision, ResourceAdapter::Command { inspect: Some(argv), .. }) => {
-            match read_command(bench, argv, job.environment(), bench.places.state().to_owned(), &grant) {
+            let folder = bench.places.state().to_owned();
+            match bench.desk().and_then(|desk| read_command(&desk, argv, job.environment(), folder, &grant)) {
                 Ok(observed) => {
                     let state = match by_revision(job, &observed) {
                         Look::Read(state) => state,
@@ -186,10 +190,14 @@ pub(super) fn answer(inquiry: &Inquiry, bench: &Bench) -> Finding {
                 operation: &inquiry.operation,
                 step: &inquiry.step,
             };
+            let desk = match bench.desk() {
+                Ok(desk) => desk,
+                Err(why) => return Finding::Failed(why),
+            };
             match question {
-                Question::Inspect => about.inspect(bench, &grant).map_or_else(Finding::Failed, Finding::Read),
+                Question::Inspect => about.inspect(&desk, &grant).map_or_else(Finding::Failed, Finding::Read),
                 Question::FenceOff(fence) => {
-                    about.raise(bench, &grant, fence).map_or_else(Finding::Failed, Finding::Raised)
+                    about.raise(&desk, &grant, fence).map_or_else(Finding::Failed, Finding::Raised)
                 }
             }
         }
@@ -215,27 +223,33 @@ fn raise(inquiry: &Inquiry, root: &str, fence: Fence) -> Finding {
 
 /// A command tells the revision alone; what that says of the operation follows from what the step wanted.
 fn ask_command(inquiry: &Inquiry, argv: &[String], bench: &Bench, grant: &Grant) -> Finding {
-    let context = command::Context {
-        // An inspection acts under no lease: the claim's attempt and fence are not its own to show.
-        claim: Claim {
-            deployment: inquiry.operation.deployment,
-            attempt: holdfast_common::id::AttemptId(uuid::Uuid::nil()),
-            fence: Fence::first(holdfast_common::fence::Epoch(1)).expect("the first epoch has a first fence"),
-        },
-        target: &inquiry.target,
-        step: &inquiry.operation.step,
-        expected_revision: inquiry.step.expected_revision.as_ref(),
-    };
-    let mut environment = command::environment(&context, |name| std::env::var(name).ok());
-    environment.remove("HOLDFAST_ATTEMPT");
-    environment.remove("HOLDFAST_FENCE");
-    match read_command(bench, argv, environment, bench.places.state().to_owned(), grant) {
+    let environment = outside_leases(&inquiry.target, &inquiry.operation, inquiry.step.expected_revision.as_ref());
+    let folder = bench.places.state().to_owned();
+    match bench.desk().and_then(|desk| read_command(&desk, argv, environment, folder, grant)) {
         Ok(observed) => {
             let identity = format!("{}/{}", inquiry.target, inquiry.resource.name);
             Finding::Read(told(identity, state_of(inquiry, &observed), observed))
         }
         Err(why) => Finding::Failed(why),
     }
+}
+
+/// What an inspection command gets to know that acts under no lease: attempt and fence are not its own to show.
+pub(crate) fn outside_leases(
+    target: &TargetName,
+    operation: &OperationId,
+    expected_revision: Option<&Revision>,
+) -> BTreeMap<String, String> {
+    let claim = Claim {
+        deployment: operation.deployment,
+        attempt: AttemptId(uuid::Uuid::nil()),
+        fence: Fence::first(Epoch(1)).expect("the first epoch has a first fence"),
+    };
+    let context = command::Context { claim, target, step: &operation.step, expected_revision };
+    let mut environment = command::environment(&context, |name| std::env::var(name).ok());
+    environment.remove("HOLDFAST_ATTEMPT");
+    environment.remove("HOLDFAST_FENCE");
+    environment
 }
 
 fn state_of(inquiry: &Inquiry, observed: &Revision) -> OperationState {

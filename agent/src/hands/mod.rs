@@ -46,7 +46,9 @@ use crate::secrets::{self, Redactor, Sources};
 use crate::session::Inquiry;
 use crate::supervisor::{Body, Cgroups, ExitRecord, Known, Launch, Sight, Supervisor, Survivor, Tombstone};
 
+pub(crate) use look::{outside_leases, read_command};
 pub use prune::prune;
+pub(crate) use system::{About, Desk, environment as call_environment, shown};
 
 /// Bound of each output file of a step.
 const OUTPUT_BYTES: u64 = 16 * 1024 * 1024;
@@ -311,6 +313,10 @@ impl Bench {
     fn redactor(&self) -> Result<Redactor, String> {
         let read = self.all_sources()?.iter().map(Sources::read).collect::<Result<Vec<_>, _>>();
         Ok(Redactor::of(&read.map_err(|error| error.to_string())?))
+    }
+
+    fn desk(&self) -> Result<Desk<'_>, String> {
+        Ok(Desk { places: &self.places, redactor: self.redactor()? })
     }
 
     fn body(&self, job: &Job, grant: &Grant) -> Result<Body, String> {

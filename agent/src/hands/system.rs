@@ -21,8 +21,9 @@ use crate::child::{self, Bounds};
 use crate::config::CredentialSet;
 use crate::fetch::Fetcher;
 use crate::internal::{INTERNAL, name, with_causes};
+use crate::places::Places;
 use crate::policy::Grant;
-use crate::secrets::{self, Folder, Secrets, VARIABLE};
+use crate::secrets::{self, Folder, Redactor, Secrets, VARIABLE};
 
 /// How long a call that is not a step may take.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -32,12 +33,19 @@ const BASE: [&str; 8] = ["HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR", "SSL
 
 /// A question about a resource, from a step or from the coordinator.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct About<'a> {
-    pub(super) target: &'a TargetName,
-    pub(super) resource: &'a ResourceName,
-    pub(super) system: &'a System,
-    pub(super) operation: &'a OperationId,
-    pub(super) step: &'a StepSpec,
+pub(crate) struct About<'a> {
+    pub(crate) target: &'a TargetName,
+    pub(crate) resource: &'a ResourceName,
+    pub(crate) system: &'a System,
+    pub(crate) operation: &'a OperationId,
+    pub(crate) step: &'a StepSpec,
+}
+
+/// What a look needs of its host.
+#[derive(Debug)]
+pub(crate) struct Desk<'a> {
+    pub(crate) places: &'a Places,
+    pub(crate) redactor: Redactor,
 }
 
 /// Why a call gave nothing.
@@ -48,7 +56,7 @@ struct Failed {
 }
 
 impl About<'_> {
-    pub(super) fn order(&self, bench: &Bench, grant: &Grant, call: Call) -> Order {
+    pub(crate) fn order(&self, places: &Places, grant: &Grant, call: Call) -> Order {
         Order {
             target: self.target.clone(),
             resource: self.resource.clone(),
@@ -66,22 +74,29 @@ impl About<'_> {
             },
             call,
             program: grant.program.clone(),
-            cache: bench.places.cache(self.target, self.resource),
+            cache: places.cache(self.target, self.resource),
         }
     }
 
     /// Reads it, with the set that can only read.
-    pub(super) fn inspect(&self, bench: &Bench, grant: &Grant) -> Result<Reading, String> {
-        self.read(bench, grant, Call::Inspect, &grant.credentials.inspect)
+    pub(crate) fn inspect(&self, desk: &Desk<'_>, grant: &Grant) -> Result<Reading, String> {
+        self.read(desk, grant, Call::Inspect, &grant.credentials.inspect)
     }
 
     /// Raises its fence, with the set that can only do that, then reads.
-    pub(super) fn raise(&self, bench: &Bench, grant: &Grant, fence: Fence) -> Result<Reading, String> {
-        self.read(bench, grant, Call::Raise { fence }, &grant.credentials.fence)
+    pub(crate) fn raise(&self, desk: &Desk<'_>, grant: &Grant, fence: Fence) -> Result<Reading, String> {
+        self.read(desk, grant, Call::Raise { fence }, &grant.credentials.fence)
     }
 
-    fn read(&self, bench: &Bench, grant: &Grant, call: Call, set: &CredentialSet) -> Result<Reading, String> {
-        let said = ask(bench, &self.order(bench, grant, call), set).map_err(|failed| failed.why)?;
+    /// A call that ends with a reading, with that set.
+    pub(crate) fn read(
+        &self,
+        desk: &Desk<'_>,
+        grant: &Grant,
+        call: Call,
+        set: &CredentialSet,
+    ) -> Result<Reading, String> {
+        let said = ask(desk, &self.order(desk.places, grant, call), set).map_err(|failed| failed.why)?;
         serde_json::from_str(&said).map_err(|error| format!("its answer can't be read: {error}"))
     }
 }
@@ -105,7 +120,7 @@ impl Job {
         let operation = self.operation();
         let about = self.about(resource, &operation).ok_or("the step's resource keeps no ledger of its own")?;
         let (archive, work) = (self.brought_archive(bench), bench.places.work(self.attempt()));
-        Ok(about.order(bench, grant, Call::Apply { fence: self.assignment.claim.fence, archive, work }))
+        Ok(about.order(&bench.places, grant, Call::Apply { fence: self.assignment.claim.fence, archive, work }))
     }
 
     /// What would be refused, asked with the set that can only read.
@@ -121,8 +136,9 @@ impl Job {
             return Err(refused(FailureClass::Permanent, "the step's resource keeps no ledger of its own".to_owned()));
         };
         let (archive, work) = (self.brought_archive(bench), bench.places.work(self.attempt()));
-        let order = about.order(bench, &grant, Call::Examine { archive, work });
-        let asked = ask(bench, &order, &grant.credentials.inspect);
+        let order = about.order(&bench.places, &grant, Call::Examine { archive, work });
+        let desk = bench.desk().map_err(|why| refused(FailureClass::Infrastructure, why))?;
+        let asked = ask(&desk, &order, &grant.credentials.inspect);
         asked.map(drop).map_err(|failed| {
             let class = failed.status.map_or(FailureClass::Infrastructure, exit::class_of_exit);
             refused(class, failed.why)
@@ -131,12 +147,11 @@ impl Job {
 }
 
 /// Makes a call that is not a step. Blocks until it ended or its time is up.
-fn ask(bench: &Bench, order: &Order, set: &CredentialSet) -> Result<String, Failed> {
+fn ask(desk: &Desk<'_>, order: &Order, set: &CredentialSet) -> Result<String, Failed> {
     let failed = |why: String| Failed { status: None, why };
-    let redactor = bench.redactor().map_err(failed)?;
     let credentials = secrets::sources(set).and_then(|sources| sources.read().map_err(|error| error.to_string()));
     let credentials = credentials.map_err(failed)?;
-    let shown = shown(bench, &credentials)
+    let shown = shown(desk.places, &credentials)
         .map_err(|error| failed(format!("could not put the credentials in place: {error}")))?;
     let mut command = Command::new("/proc/self/exe");
     let stdin = order.stdin().map_err(|error| failed(format!("could not hand the order over: {error}")))?;
@@ -144,9 +159,9 @@ fn ask(bench: &Bench, order: &Order, set: &CredentialSet) -> Result<String, Fail
     command.envs(crate::supervisor::armed_here()).current_dir("/").stdin(stdin);
     let output = child::output(&mut command, BOUNDS, TIMEOUT).map_err(|error| failed(with_causes(&error)))?;
     if output.status.success() {
-        return Ok(redactor.text(&String::from_utf8_lossy(&output.stdout)));
+        return Ok(desk.redactor.text(&String::from_utf8_lossy(&output.stdout)));
     }
-    let said = redactor.text(&String::from_utf8_lossy(&output.stderr));
+    let said = desk.redactor.text(&String::from_utf8_lossy(&output.stderr));
     let last = said.lines().rfind(|line| !line.trim().is_empty()).map(str::to_owned);
     Err(Failed {
         status: output.status.code(),
@@ -154,15 +169,16 @@ fn ask(bench: &Bench, order: &Order, set: &CredentialSet) -> Result<String, Fail
     })
 }
 
-fn shown(bench: &Bench, credentials: &Secrets) -> io::Result<Option<Folder>> {
+pub(crate) fn shown(places: &Places, credentials: &Secrets) -> io::Result<Option<Folder>> {
     if credentials.is_empty() {
         return Ok(None);
     }
-    let place = bench.places.inspection(None)?;
+    let place = places.inspection(None)?;
     Folder::make(&place, credentials, None).map(Some)
 }
 
-fn environment(credentials: &Secrets, shown: Option<&Folder>) -> BTreeMap<String, String> {
+/// The whole environment of a call: the base, and one credential set.
+pub(crate) fn environment(credentials: &Secrets, shown: Option<&Folder>) -> BTreeMap<String, String> {
     let mut environment: BTreeMap<String, String> =
         BASE.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?))).collect();
     environment.insert("PATH".to_owned(), search_path(|name| std::env::var(name).ok()));

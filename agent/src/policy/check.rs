@@ -38,6 +38,9 @@ pub fn check(config: &Config, occasion: Occasion) -> Findings {
     for pattern in config.policy.commands.iter().filter(|pattern| !pattern.starts_with('/')) {
         found.errors.push(format!("policy.commands: {pattern} is no absolute path"));
     }
+    for (name, program) in &config.external {
+        found.program(&format!("external.{name}"), program);
+    }
     if let Some(name) = &config.policy.run_as {
         found.user("policy.run_as", name);
     }
@@ -105,6 +108,25 @@ impl Findings {
                 let text = format!("commands of another user can't pass {} (chmod o+x)", folder.display());
                 self.warnings.push(text);
             }
+        }
+    }
+
+    /// Whoever can write the program of an adapter is given its resource's credentials.
+    fn program(&mut self, place: &str, path: &Path) {
+        if !path.is_absolute() {
+            return self.errors.push(format!("{place}: {} is no absolute path", path.display()));
+        }
+        match std::fs::metadata(path) {
+            Err(error) => self.errors.push(format!("{place}: {} can't be read: {error}", path.display())),
+            Ok(found) if !found.is_file() || found.mode() & 0o111 == 0 => {
+                self.errors.push(format!("{place}: {} is no program", path.display()));
+            }
+            Ok(found) if found.mode() & 0o022 != 0 => {
+                let text =
+                    "can be written by group or others, who would be given the resource's credentials (chmod go-w)";
+                self.errors.push(format!("{place}: {} {text}", path.display()));
+            }
+            Ok(_) => {}
         }
     }
 

@@ -91,7 +91,8 @@ impl Host {
             .map_err(|refusal| self.kept(&inquiry.target, inquiry.operation.deployment, asked, refusal))
     }
 
-    fn read(&self, target: &TargetName, resource: &ResourceSpec) -> Result<Grant, Refusal> {
+    /// Whether somebody at this host may read a resource. Nobody else asked, so nothing is kept.
+    pub(crate) fn read(&self, target: &TargetName, resource: &ResourceSpec) -> Result<Grant, Refusal> {
         let (adapter, argv) = (resource.adapter.adapter(), inspection_of(resource));
         let program = argv.and_then(|argv| self.program(argv, Path::new("/")));
         let ask = Ask {

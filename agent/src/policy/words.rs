@@ -14,6 +14,7 @@ pub fn words(config: &Config) -> Vec<String> {
         format!("programs   {}", listed(policy.commands.iter(), "all")),
         format!("run as     {}", policy.run_as.as_deref().unwrap_or("the agent's own user")),
     ];
+    lines.extend(config.external.iter().map(|(name, path)| format!("external   {name} is {}", path.display())));
     match config.resource.as_slice() {
         [] => lines.push("resources  all, within the above".to_owned()),
         declared => {

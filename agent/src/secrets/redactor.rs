@@ -27,7 +27,8 @@ struct Known {
 
 impl Redactor {
     /// Of all these.
-    pub(crate) fn of<'a>(secrets: impl IntoIterator<Item = &'a Secrets>) -> Self {
+    #[must_use]
+    pub fn of<'a>(secrets: impl IntoIterator<Item = &'a Secrets>) -> Self {
         let mut all: Vec<(Vec<u8>, String)> = Vec::new();
         for (name, value) in secrets.into_iter().flat_map(Secrets::values) {
             all.extend(forms(value).into_iter().map(|form| (form, format!("[redacted {name}]"))));

@@ -4,6 +4,7 @@
 mod cgroup;
 mod checks;
 mod conformance;
+mod external;
 mod git;
 mod host;
 mod http;
@@ -19,3 +20,4 @@ mod supervisor_escape;
 mod supervisor_limits;
 mod supervisor_loss;
 mod support;
+mod trial;

@@ -85,6 +85,17 @@ impl System {
         }
     }
 
+    /// The most that can be proven of any change on it.
+    #[must_use]
+    pub fn capability_at_best(&self) -> Capability {
+        match self {
+            System::Postgres(_) => Postgres::AT_BEST,
+            System::Git(_) => Git::CAPABILITY,
+            System::Http(http) => http.capability(),
+            System::External(external) => external.capability(),
+        }
+    }
+
     /// What tells the same thing in two declarations; `None` where a declaration does not say where it is.
     #[must_use]
     pub fn place(&self) -> Option<String> {

@@ -19,6 +19,10 @@ pub struct Postgres {
 }
 
 impl Postgres {
+    /// Of migrations that are one transaction each.
+    pub(super) const AT_BEST: Capability =
+        Capability { inspect: Inspect::Operation, enforce: Enforce::Fence, outlives: true };
+
     pub(super) fn place(&self) -> Option<String> {
         let Self { schema, server: Some(server), database: Some(database) } = self else { return None };
         Some(format!("postgres:{server}/{database}/{schema}"))
@@ -46,6 +50,6 @@ pub struct Migrate {
 impl Migrate {
     pub(super) fn capability(&self) -> Capability {
         let enforce = if self.transaction { Enforce::Fence } else { Enforce::None };
-        Capability { inspect: Inspect::Operation, enforce, outlives: true }
+        Capability { enforce, ..Postgres::AT_BEST }
     }
 }

@@ -8,6 +8,7 @@ use holdfast_common::outcome::Reading;
 use holdfast_common::system::System;
 
 use super::{Call, Credentials, Failure, Order};
+use crate::adapters::external::External;
 use crate::adapters::git::Git;
 use crate::adapters::halt::{self, Who};
 use crate::adapters::http::Api;
@@ -63,12 +64,8 @@ fn adapter(order: &Order, credentials: Credentials) -> Result<Box<dyn Adapter + 
         System::Postgres(system) => postgres::adapter(order, system, &credentials),
         System::Git(git) => Ok(Box::new(Git::new(order, git, &credentials)?)),
         System::Http(http) => Ok(Box::new(Api::new(order, http, &credentials)?)),
-        System::External(_) => not_here(order),
+        System::External(declared) => Ok(Box::new(External::new(order, declared, credentials)?)),
     }
-}
-
-fn not_here(order: &Order) -> Result<Box<dyn Adapter + '_>, Failure> {
-    Err(Failure::Resource(format!("adapter {} is not in this build", order.system.adapter().name())))
 }
 
 fn carry_out(order: &Order, adapter: &dyn Adapter) -> Result<(), Failure> {

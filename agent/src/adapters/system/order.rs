@@ -122,6 +122,12 @@ impl Credentials {
         self.variables.get(name).map(String::as_str)
     }
 
+    /// Every variable, the base that each process has included.
+    #[must_use]
+    pub fn variables(&self) -> &BTreeMap<String, String> {
+        &self.variables
+    }
+
     /// Where a file of the set is, where there is one of that name.
     #[must_use]
     pub fn file(&self, name: &str) -> Option<PathBuf> {

@@ -1,10 +1,17 @@
 //! What the suite needs of an adapter with a resource of its own.
 
-use std::process::Command;
+use std::fs::File;
+use std::io::{Seek, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
-use holdfast_common::adapter::Capability;
+use holdfast_agent::adapters::system::Order;
+use holdfast_agent::internal::{INTERNAL, name};
+use holdfast_common::adapter::{Capability, Enforce, Inspect};
 use holdfast_common::fence::Fence;
 use holdfast_common::id::{OperationId, Revision};
+
+use crate::support::AGENT;
 
 /// An operation of the suite: it brings the resource to a revision.
 #[derive(Clone, Debug)]
@@ -55,4 +62,31 @@ pub(crate) trait Subject {
     /// An `apply` whose answer is lost after its effect, where the resource can be made to do that: the process, to be run.
     /// `None`: nothing lies between effect and answer but the adapter's own process, which the calls show.
     fn lose_answer(&mut self, named: &Named, fence: Fence) -> Option<Command>;
+
+    /// Whether an operation that is asked for again takes effect again: nobody there knows operations.
+    fn repeats(&self) -> bool {
+        self.capability().inspect != Inspect::Operation
+    }
+
+    /// Whether an expected revision is compared at the resource.
+    fn compares_revision(&self) -> bool {
+        self.capability().enforce != Enforce::None
+    }
+
+    /// Whether a reading tells this resource from another of its kind.
+    fn has_identity(&self) -> bool {
+        self.capability().inspect == Inspect::Operation
+    }
+}
+
+/// The process of a call on a system, with one credential set and nothing else in its environment.
+pub(crate) fn system(order: &Order, credentials: &[(&str, &str)]) -> Command {
+    let mut stdin = File::from(rustix::fs::memfd_create("order", rustix::fs::MemfdFlags::CLOEXEC).unwrap());
+    stdin.write_all(&serde_json::to_vec(order).unwrap()).unwrap();
+    stdin.rewind().unwrap();
+    let mut command = Command::new(AGENT);
+    command.args([INTERNAL, name::SYSTEM]).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.envs(credentials.iter().copied()).current_dir(Path::new("/"));
+    command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
 }

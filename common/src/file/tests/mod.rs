@@ -4,6 +4,7 @@ mod properties;
 mod resolve;
 mod rollback;
 mod syntax;
+mod systems_external;
 mod systems_git;
 mod systems_http;
 mod systems_postgres;
