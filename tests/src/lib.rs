@@ -19,6 +19,7 @@
 //! | [`reunion`] | many agents lose their coordinator and come back |
 //! | [`manager`] | a service manager: notify, watchdog, restarts, another program in the place of the old |
 //! | [`debian`] | a small Debian to install packages into |
+//! | [`deploy_api`] | the deployment API of the examples |
 //! | [`machine`] | what the kernel says of processes and connections |
 //! | [`ledger`] | the command under test, and the oracle that reads what it wrote |
 //! | [`events`] | expected lists of events, compared with a readable difference |
@@ -37,6 +38,7 @@ pub mod api;
 pub mod cli;
 pub mod cluster;
 pub mod debian;
+pub mod deploy_api;
 pub mod echo;
 pub mod events;
 pub mod files;

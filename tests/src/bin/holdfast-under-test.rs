@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::ExitCode;
 
-use holdfast_tests::{echo, fleet, ledger};
+use holdfast_tests::{deploy_api, echo, fleet, ledger};
 
 /// As `holdfast-agent`, on a host.
 const HOST: &str = "on-host";
@@ -27,6 +27,7 @@ fn main() -> ExitCode {
         Some(ledger::COMMAND) => ledger::run(arguments),
         Some(fleet::COMMAND) => fleet::run(arguments),
         Some(echo::COMMAND) => echo::run(arguments),
+        Some(deploy_api::COMMAND) => holdfast_example_deploy_api::main(std::env::args_os().skip(1)),
         Some(HOST) => holdfast_agent::cli::main(std::env::args_os().skip(1)),
         Some(_) | None => holdfast::main(std::env::args_os()),
     }

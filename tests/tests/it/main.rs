@@ -24,6 +24,7 @@ mod harness;
 mod health;
 mod hold;
 mod hostile_coordinator;
+mod http_api;
 mod load;
 mod logging;
 mod main_job;

@@ -11,6 +11,7 @@
 
 use std::time::Duration;
 
+use holdfast_common::adapter::Enforce;
 use holdfast_common::fence::Fence;
 use holdfast_common::outcome::OperationState;
 use holdfast_common::system::{Change, Submit};
@@ -131,17 +132,25 @@ impl Api {
             Some(Status::Word { word, state }) => match state {
                 OperationState::Applied => Ok(Applied::Before),
                 OperationState::Applying => self.follow(fence),
-                OperationState::NotApplied => Err(self.refusal(answer, fence)),
+                OperationState::NotApplied => Err(self.refusal_of_all(answer, sent, fence)),
                 OperationState::Partial | OperationState::Unknown => {
                     Err(Failure::Machinery(format!("{}; it calls the operation {word:?}", said())))
                 }
             },
             None if self.has_wanted_revision() => Ok(Applied::Before),
-            None if sent.unanswered => {
-                Err(Failure::Machinery(format!("{}; a request before it had no answer: {}", said(), sent.last)))
-            }
-            None | Some(Status::NotThere) => Err(self.refusal(answer, fence)),
+            None | Some(Status::NotThere) => Err(self.refusal_of_all(answer, sent, fence)),
         }
+    }
+
+    /// One request was refused. One before it that nobody answered may be on its way still: only what the resource itself
+    /// holds against all of them refuses that too.
+    fn refusal_of_all(&self, answer: &Answer, sent: &Sent, fence: Fence) -> Failure {
+        let refusal = self.refusal(answer, fence);
+        let is_held = matches!(refusal, Failure::FencedOff { .. } | Failure::Revision { .. });
+        if !sent.unanswered || (is_held && self.http.enforce != Enforce::None) {
+            return refusal;
+        }
+        Failure::Machinery(format!("{refusal}; what became of a request before it is not known: {}", sent.last))
     }
 
     fn refusal(&self, answer: &Answer, fence: Fence) -> Failure {
@@ -168,13 +177,11 @@ impl Api {
         }
         let not_known = || Failure::Machinery(format!("what became of it is not known: {}", sent.last));
         match self.status() {
-            Ok(Some(Status::Word { word, state })) => match state {
+            Ok(Some(Status::Word { state, .. })) => match state {
                 OperationState::Applied => Ok(Applied::Now),
                 OperationState::Applying => self.follow(fence),
-                OperationState::NotApplied => {
-                    Err(self.why(fence, format!("the API calls the operation {word:?}"), Failure::Content))
-                }
-                OperationState::Partial | OperationState::Unknown => Err(not_known()),
+                // The word may be of an earlier go, and the request on its way.
+                OperationState::NotApplied | OperationState::Partial | OperationState::Unknown => Err(not_known()),
             },
             Ok(None) if self.has_wanted_revision() => Ok(Applied::Now),
             // A request may be under way still: that the API does not know it yet is no end.

@@ -6,7 +6,7 @@ use holdfast_common::system::{Change, Submit};
 
 use super::proxy::Manner;
 use super::scene::{Ended, Scene, change, to_revision};
-use super::{MACHINERY, REFUSED_CONTENT, REFUSED_RESOURCE, REFUSED_REVISION, TRANSIENT};
+use super::{MACHINERY, REFUSED_CONTENT, REFUSED_FENCE, REFUSED_RESOURCE, REFUSED_REVISION, TRANSIENT};
 use crate::support::{eventually, fence, operation};
 
 /// The key then stands where the step put it: the API still wants one, and the adapter knows of none.
@@ -45,6 +45,20 @@ fn a_lost_answer_is_asked_for_again_under_the_same_key() {
         assert_eq!(scene.underwent(), ["v1"], "{manners:?}");
         assert_eq!(scene.proxy.posts().len(), manners.len() + 1, "{manners:?}");
     }
+}
+
+#[test]
+fn a_refusal_after_a_request_without_an_answer_refuses_that_one_only_where_the_resource_does() {
+    let scene = Scene::new();
+    scene.proxy.next(&[Manner::Swallow, Manner::Answer(429)]);
+    let ended = scene.apply(&change(1), fence(1));
+    assert!(ended.with(MACHINERY).said.contains("a request before it is not known"), "{ended:?}");
+    scene.raise(&change(1), fence(3)).reading();
+    scene.proxy.next(&[Manner::Swallow]);
+    scene.apply(&change(1), fence(2)).with(REFUSED_FENCE);
+    scene.proxy.next(&[Manner::Answer(429)]);
+    scene.apply(&change(1), fence(3)).with(REFUSED_RESOURCE);
+    assert_eq!(scene.underwent(), Vec::<String>::new());
 }
 
 #[test]
