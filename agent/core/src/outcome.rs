@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | exit 0 | whole effect there: applied; not there: failed | applied if the adapter can't inspect, unknown if the look failed |
 //! | own exit other than 0 | not applied: failed; applied: applied; else as the next column | failed, may be applied in part |
+//! | an exit of our own adapter that says nothing of its effect | applied: applied; else unknown: what it asked for may be under way | unknown |
 //! | signal, out of memory, stopped by us | the same three; an effect that can outlive its process and isn't there: unknown | can't outlive: stopped, else unknown |
 //! | exit not known | the same three, and only if no process is left; else unknown | unknown |
 //!
@@ -28,6 +29,8 @@ pub struct Ending {
     pub none_left: bool,
     /// How the adapter classes an own exit other than 0.
     pub class: FailureClass,
+    /// Whether an own exit other than 0 says that what was asked for is over. An answer that was lost says nothing.
+    pub tells: bool,
 }
 
 /// What the look at the resource after the end gave.
@@ -77,6 +80,7 @@ pub fn tell(effect: StepEffect, ending: Ending, capability: Capability, look: &L
         StepEffect::Mutates => match ending.exit {
             Exit::NotSpawned => failed(false, FailureClass::Infrastructure),
             Exit::Exited(0) => end_of_success(seen),
+            Exit::Exited(_) if !ending.tells => end_of_stop(seen, true),
             Exit::Exited(_) if !ending.stopped_by_us => end_of_own_exit(seen, ending.class),
             Exit::Exited(_) | Exit::Signaled { .. } | Exit::OutOfMemory => {
                 end_of_stop(seen, capability.outlives || !ending.none_left)

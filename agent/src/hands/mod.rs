@@ -643,7 +643,18 @@ impl Job {
                 _,
             ) => FailureClass::Permanent,
         };
-        Ending { exit, stopped_by_us, none_left, class }
+        let tells = match (&self.step.body, exit) {
+            (StepBody::System(_), Exit::Exited(status)) => exit::tells(status),
+            (
+                StepBody::System(_)
+                | StepBody::Release { .. }
+                | StepBody::Restore
+                | StepBody::Command { .. }
+                | StepBody::Check(_),
+                _,
+            ) => true,
+        };
+        Ending { exit, stopped_by_us, none_left, class, tells }
     }
 }
 

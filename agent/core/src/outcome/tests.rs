@@ -22,7 +22,7 @@ fn fails(maybe_partial: bool, class: FailureClass) -> StepEnd {
 fn told(exit: Exit, stopped: bool, outlives: bool, none_left: bool, look: &Look) -> StepEnd {
     let inspect = if *look == BLIND { Inspect::None } else { Inspect::Operation };
     let capability = Capability { inspect, enforce: Enforce::None, outlives };
-    let ending = Ending { exit, stopped_by_us: stopped, none_left, class: FailureClass::Permanent };
+    let ending = Ending { exit, stopped_by_us: stopped, none_left, class: FailureClass::Permanent, tells: true };
     tell(StepEffect::Mutates, ending, capability, look).end
 }
 
@@ -123,7 +123,8 @@ fn a_step_without_effect_is_told_by_its_exit_alone_and_leaves_nothing_open() {
         (Exit::Unknown, false, infrastructure),
         (Exit::NotSpawned, false, infrastructure),
     ] {
-        let ending = Ending { exit, stopped_by_us: stopped, none_left: true, class: FailureClass::Permanent };
+        let ending =
+            Ending { exit, stopped_by_us: stopped, none_left: true, class: FailureClass::Permanent, tells: true };
         assert_eq!(tell(StepEffect::None, ending, capability, &BLIND).end, end, "{exit:?} {stopped}");
     }
 }
@@ -138,4 +139,27 @@ fn a_revision_tells_applied_not_applied_or_nothing() {
     assert_eq!(Look::by_revision(&old, &new, None), DARK);
     // The same revision before and after: it is there, whoever put it there.
     assert_eq!(Look::by_revision(&new, &new, Some(&new)), YES);
+}
+
+#[test]
+fn an_exit_that_says_nothing_of_its_effect_is_unknown_unless_the_effect_is_seen_whole() {
+    let capability = Capability { inspect: Inspect::Operation, enforce: Enforce::Fence, outlives: true };
+    let ending = Ending {
+        exit: Exit::Exited(71),
+        stopped_by_us: false,
+        none_left: true,
+        class: FailureClass::Infrastructure,
+        tells: false,
+    };
+    let end = |look| tell(StepEffect::Mutates, ending, capability, &look).end;
+    assert_eq!(end(Look::Read(OperationState::Applied)), StepEnd::Applied);
+    for state in
+        [OperationState::NotApplied, OperationState::Applying, OperationState::Partial, OperationState::Unknown]
+    {
+        assert_eq!(end(Look::Read(state)), StepEnd::Unknown, "{state:?}: what was asked for may be under way");
+    }
+    assert_eq!(end(Look::NotRead { why: "down".to_owned() }), StepEnd::Unknown);
+    let told = Ending { tells: true, ..ending };
+    let end = tell(StepEffect::Mutates, told, capability, &Look::Read(OperationState::NotApplied)).end;
+    assert_eq!(end, StepEnd::Failed { maybe_partial: false, class: FailureClass::Infrastructure });
 }

@@ -46,7 +46,9 @@ impl Program<'_> {
 
     /// Whatever the call was: our own environment holds the base and one credential set, and that is all the program gets.
     fn command(&self, request: &Request<'_>) -> Result<Command, Failure> {
-        let stdin = stdin(request).map_err(|error| self.not_run(&error.to_string()))?;
+        let executable = rustix::fs::access(self.path, rustix::fs::Access::EXEC_OK);
+        executable.map_err(|error| Failure::NotBegun(format!("program {}: {error}", self.path.display())))?;
+        let stdin = stdin(request).map_err(|error| Failure::NotBegun(format!("no file for the request: {error}")))?;
         let mut command = Command::new(self.path);
         command.env_clear().envs(self.credentials.variables()).stdin(stdin);
         Ok(command)

@@ -97,7 +97,7 @@ fn fill(repository: &Repository<'_>, index: &Path, files: &BTreeMap<String, File
 
 fn open(change: &Commit, path: Option<&Path>) -> Result<Option<Archive>, Error> {
     let Some(declared) = &change.archive else { return Ok(None) };
-    let path = path.ok_or_else(|| Failure::Machinery("the step's archive was not brought".to_owned()))?;
+    let path = path.ok_or_else(|| Failure::NotBegun("the step's archive was not brought".to_owned()))?;
     Ok(Some(Archive::check(path, &declared.sha256, Limits::default())?))
 }
 

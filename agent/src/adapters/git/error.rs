@@ -44,7 +44,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error {
             Error::Failure(failure) => failure,
-            Error::Cache(why) => Failure::Machinery(why),
+            Error::Cache(why) => Failure::NotBegun(why),
             Error::Moved => Failure::Transient(error.to_string()),
         }
     }

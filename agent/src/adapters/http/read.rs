@@ -55,7 +55,7 @@ pub(super) enum Unread {
 impl From<Unread> for Failure {
     fn from(unread: Unread) -> Self {
         match unread {
-            Unread::Passing(why) => Failure::Machinery(why),
+            Unread::Passing(why) => Failure::Transient(why),
             Unread::Final(why) => Failure::Resource(why),
         }
     }

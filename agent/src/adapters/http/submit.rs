@@ -173,7 +173,7 @@ impl Api {
     /// Nobody answered what became of it.
     fn unanswered(&self, sent: &Sent, fence: Fence) -> Result<Applied, Failure> {
         if !sent.unanswered {
-            return Err(Failure::Machinery(format!("nothing was sent: {}", sent.last)));
+            return Err(Failure::Transient(format!("nothing was sent: {}", sent.last)));
         }
         let not_known = || Failure::Machinery(format!("what became of it is not known: {}", sent.last));
         match self.status() {

@@ -162,26 +162,27 @@ fn text<'a>(texts: [&'a (dyn tokio_postgres::types::ToSql + Sync); 3]) -> [Param
 /// As the server keeps it.
 pub(super) fn number(fence: Fence) -> Result<i64, Failure> {
     i64::try_from(fence.as_u64())
-        .map_err(|_| Failure::Machinery(format!("fence {fence} is beyond what the server keeps")))
+        .map_err(|_| Failure::NotBegun(format!("fence {fence} is beyond what the server keeps")))
 }
 
 fn of_file(failure: Failure, migration: &Migration) -> Failure {
     match failure {
         Failure::Content(why) => Failure::Content(format!("{}: {why}", migration.name)),
         Failure::Transient(why) => Failure::Transient(format!("{}: {why}", migration.name)),
+        Failure::NotBegun(why) => Failure::NotBegun(format!("{}: {why}", migration.name)),
         Failure::Machinery(why) => Failure::Machinery(format!("{}: {why}", migration.name)),
-        Failure::FencedOff { .. } | Failure::Revision { .. } | Failure::Resource(_) => failure,
+        Failure::FencedOff { .. } | Failure::Revision { .. } | Failure::Resource(_) | Failure::Part(_) => failure,
     }
 }
 
 /// A refusal says that nothing was changed. Of an operation that has changed something it must not.
 fn told_in_part(failure: Failure, in_part: bool) -> Failure {
     match failure {
-        Failure::Transient(_) | Failure::Machinery(_) => failure,
+        Failure::Transient(_) | Failure::NotBegun(_) | Failure::Machinery(_) | Failure::Part(_) => failure,
         Failure::FencedOff { .. } | Failure::Revision { .. } | Failure::Content(_) | Failure::Resource(_)
             if in_part =>
         {
-            Failure::Machinery(format!("after a part of the operation was applied: {failure}"))
+            Failure::Part(failure.to_string())
         }
         Failure::FencedOff { .. } | Failure::Revision { .. } | Failure::Content(_) | Failure::Resource(_) => failure,
     }

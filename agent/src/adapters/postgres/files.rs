@@ -57,7 +57,7 @@ fn chosen(mut found: Vec<Found>, to: &str) -> Result<Vec<Found>, Failure> {
 impl Source {
     fn of(migrate: &Migrate, archive: Option<&Path>, work: &Path) -> Result<Self, Failure> {
         let Some(wanted) = &migrate.archive else { return Ok(Source::Folder(work.join(&migrate.migrations))) };
-        let path = archive.ok_or_else(|| Failure::Machinery("the step's archive was not brought".to_owned()))?;
+        let path = archive.ok_or_else(|| Failure::NotBegun("the step's archive was not brought".to_owned()))?;
         Archive::check(path, &wanted.sha256, Limits::default())
             .map(|archive| Source::Archive(Box::new(archive)))
             .map_err(of_archive)
@@ -154,5 +154,5 @@ fn read(folder: &Path, name: &str) -> Result<Vec<u8>, Failure> {
 
 fn of_archive(error: crate::archive::Error) -> Failure {
     let text = with_causes(&error);
-    if error.is_refusal() { Failure::Content(text) } else { Failure::Machinery(text) }
+    if error.is_refusal() { Failure::Content(text) } else { Failure::NotBegun(text) }
 }

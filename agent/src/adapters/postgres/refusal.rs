@@ -8,8 +8,8 @@
 //! | ZH007 | | try later: somebody runs it, or a person decides |
 //! | 40xxx, 53xxx, 55P03, 57P03 | try later | the same: the server rolled it back |
 //! | 3F000, 42P01, 42883, 42501 | not set up, or not let in | the migration's own fault |
-//! | other 57xxx, 58xxx, XXxxx, FATAL and PANIC, no answer | not known | not known |
-//! | any other | not known | the migration's own fault, rolled back |
+//! | other 57xxx, 58xxx, XXxxx, FATAL and PANIC, no answer | nothing was begun | not known |
+//! | any other | nothing was begun | the migration's own fault, rolled back |
 //!
 //! Only what the server calls an ERROR says that it rolled back: a session that it ends may have committed before.
 
@@ -41,13 +41,13 @@ pub(super) fn connecting(error: &Error) -> Failure {
 
 /// While something is read, or the fence is raised: to be repeated or not, it changed nothing that could be wrong.
 pub(super) fn reading(error: &Error) -> Failure {
-    let Some(db) = error.as_db_error() else { return Failure::Machinery(told(error)) };
+    let Some(db) = error.as_db_error() else { return Failure::NotBegun(told(error)) };
     match db.code().code() {
         "3F000" | "42P01" | "42883" => Failure::Resource(format!("this database has no record of Holdfast's: {SETUP}")),
         "42501" => Failure::Resource(format!("{}: {SETUP}", told(error))),
         "ZH003" | "ZH004" | "ZH005" => Failure::Resource(told(error)),
         _ if is_transient(db) => Failure::Transient(told(error)),
-        _ => Failure::Machinery(told(error)),
+        _ => Failure::NotBegun(told(error)),
     }
 }
 

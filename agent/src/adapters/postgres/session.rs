@@ -42,7 +42,7 @@ impl Session {
     /// Connects. The name is what others see of it.
     pub(super) fn open(access: &Access, name: &str) -> Result<Self, Failure> {
         let runtime = Builder::new_current_thread().enable_io().enable_time().build();
-        let runtime = runtime.map_err(|error| Failure::Machinery(format!("could not start the runtime: {error}")))?;
+        let runtime = runtime.map_err(|error| Failure::NotBegun(format!("could not start the runtime: {error}")))?;
         let mut config = access.config.clone();
         config.application_name(name).connect_timeout(CONNECT);
         before(Call::Connect);

@@ -40,11 +40,11 @@ pub trait Adapter {
 pub(crate) fn main() -> ExitCode {
     let mut text = String::new();
     if let Err(error) = std::io::stdin().read_to_string(&mut text) {
-        return told(&Failure::Machinery(format!("could not read the order: {error}")));
+        return told(&Failure::NotBegun(format!("could not read the order: {error}")));
     }
     match serde_json::from_str::<Order>(&text) {
         Ok(order) => run(&order),
-        Err(error) => told(&Failure::Machinery(format!("could not read the order: {error}"))),
+        Err(error) => told(&Failure::NotBegun(format!("could not read the order: {error}"))),
     }
 }
 

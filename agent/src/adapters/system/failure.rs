@@ -5,7 +5,7 @@ use holdfast_common::id::Revision;
 
 use crate::adapters::exit;
 
-/// What stood in the way. Only the first four say that nothing was changed.
+/// What stood in the way. All but [`Part`](Self::Part) and the last say that nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// The resource has seen a higher fence.
@@ -33,7 +33,13 @@ pub enum Failure {
     /// The resource asks for another try later, and has begun nothing.
     #[error("{0}")]
     Transient(String),
-    /// Anything else: what became of the change is not said by this.
+    /// A part of the operation is there, the rest was refused, and nothing of it is under way.
+    #[error("after a part of the operation was applied: {0}")]
+    Part(String),
+    /// It could not be begun.
+    #[error("could not begin: {0}")]
+    NotBegun(String),
+    /// Anything else: what became of the change is not said by this, and it may be under way.
     #[error("{0}")]
     Machinery(String),
 }
@@ -48,6 +54,8 @@ impl Failure {
             Failure::Content(_) => exit::REFUSED_CONTENT,
             Failure::Resource(_) => exit::REFUSED_RESOURCE,
             Failure::Transient(_) => exit::TRANSIENT,
+            Failure::Part(_) => exit::PART,
+            Failure::NotBegun(_) => exit::NOT_BEGUN,
             Failure::Machinery(_) => exit::MACHINERY,
         }
     }

@@ -78,9 +78,15 @@ macro_rules! conformance {
 mod every {
     use super::command::CommandSubject;
     use super::external::ExternalSubject;
+    use super::git::Repository;
+    use super::http::HttpSubject;
+    use super::postgres::PostgresSubject;
     use super::release::ReleaseSubject;
 
     conformance!(release, super::ReleaseSubject::new);
     conformance!(command, super::CommandSubject::new);
     conformance!(external, super::ExternalSubject::new);
+    conformance!(git, super::Repository::new);
+    conformance!(http, super::HttpSubject::new);
+    conformance!(postgres, super::PostgresSubject::new);
 }
