@@ -143,7 +143,8 @@ impl Attempt<'_> {
     /// Whether earlier attempts left a part of the operation.
     fn in_part(&self, ledger: &Ledger) -> bool {
         let own = self.order.operation.id.to_string();
-        ledger.finished.is_none() && ledger.rows.iter().any(|row| row.operation == own)
+        let any = ledger.abandoned.is_some() || ledger.rows.iter().any(|row| row.operation == own);
+        ledger.finished.is_none() && any
     }
 }
 

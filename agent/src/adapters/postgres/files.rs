@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use holdfast_common::system::Migrate;
+use rustix::fs::{Mode, OFlags};
 
 use super::migration::{self, Migration};
 use super::version::Version;
@@ -142,12 +143,12 @@ fn is_sql(name: &str) -> bool {
     name.ends_with(".sql") && !name.starts_with('.')
 }
 
-/// Follows no link, and reads no more than is allowed whatever became of the file meanwhile.
+/// Follows no link, waits for no pipe, and reads no more than is allowed whatever became of the file meanwhile.
 fn read(folder: &Path, name: &str) -> Result<Vec<u8>, Failure> {
     let path = folder.join(name);
     let open = || -> io::Result<Vec<u8>> {
-        let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::CLOEXEC;
-        let file = File::from(rustix::fs::open(&path, flags, rustix::fs::Mode::empty())?);
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = File::from(rustix::fs::open(&path, flags, Mode::empty())?);
         let mut bytes = Vec::new();
         file.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
         Ok(bytes)

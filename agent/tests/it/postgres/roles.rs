@@ -25,7 +25,7 @@ fn no_role_can_do_what_another_is_for() {
         assert!(text.contains("42501"), "{text}");
     }
     for role in [Role::Deploy, Role::Inspect, Role::Fence] {
-        for table in ["resource", "turn", "migration", "operation"] {
+        for table in ["resource", "turn", "migration", "abandoned", "operation"] {
             for sql in [format!("DELETE FROM holdfast.{table}"), format!("TRUNCATE holdfast.{table}")] {
                 assert!(tries(&shop, role, &sql).is_err(), "{role:?}: {sql}");
             }
