@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | 0 | applied, now or before | |
 //! | 65, 73, 74, 78 | refused, and nothing was changed | permanent |
-//! | 75 | the resource asks for another try later, and nothing was begun | transient |
+//! | 75 | the resource asks for another try later, and nothing is under way | transient |
 //! | 72 | a part of it is there, the rest was refused, and nothing is under way | permanent |
 //! | 69 | it could not be begun | infrastructure |
 //! | any other | what became of it is not said | infrastructure |

@@ -58,6 +58,12 @@ pub(super) fn access(system: &Postgres, credentials: &Credentials) -> Result<Acc
 
 /// What a URL says beyond what the client knows is taken out of it: it verifies or does not, and has nothing in between.
 fn url(text: &str) -> Result<Url, Failure> {
+    // The cause of a failure may quote a part of it.
+    let unfit =
+        || Failure::Resource("DATABASE_URL is no URL like postgresql://USER:PASSWORD@HOST:PORT/DATABASE".to_owned());
+    if !["postgresql://", "postgres://"].iter().any(|scheme| text.starts_with(scheme)) {
+        return Err(unfit());
+    }
     let (start, query) = text.split_once('?').unwrap_or((text, ""));
     let (mut mode, mut roots, mut rest) = (None, None, Vec::new());
     for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
@@ -68,8 +74,7 @@ fn url(text: &str) -> Result<Url, Failure> {
         }
     }
     let plain = if rest.is_empty() { start.to_owned() } else { format!("{start}?{}", rest.join("&")) };
-    // The cause may quote a part of it.
-    let config = plain.parse().map_err(|_| Failure::Resource("DATABASE_URL is no connection string".to_owned()))?;
+    let config = plain.parse().map_err(|_| unfit())?;
     Ok(Url { config, mode, roots })
 }
 

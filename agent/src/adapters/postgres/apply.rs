@@ -8,6 +8,8 @@
 //! An operation that was cut short goes on where it stopped. Once a part of it is there, no failure says any more that nothing
 //! was changed.
 
+use std::path::Path;
+
 use holdfast_common::fence::Fence;
 use holdfast_common::system::{Migrate, Postgres};
 use tokio_postgres::types::Type;
@@ -44,38 +46,40 @@ struct Told {
 }
 
 impl Attempt<'_> {
-    pub(super) fn apply(&self, archive: Option<&std::path::Path>, work: &std::path::Path) -> Result<Applied, Failure> {
+    pub(super) fn apply(&self, archive: Option<&Path>, work: &Path) -> Result<Applied, Failure> {
         let told = self.told()?;
         let ledger = ledger::read(&self.session, self.order, self.system)?;
+        let applied = self.go_on(&told, &ledger, archive, work);
+        applied.map_err(|failure| told_in_part(failure, self.in_part(&ledger)))
+    }
+
+    fn go_on(&self, told: &Told, ledger: &Ledger, archive: Option<&Path>, work: &Path) -> Result<Applied, Failure> {
         if told.fence < ledger.highest {
             let highest = u64::try_from(ledger.highest).ok().and_then(Fence::from_u64);
             return Err(Failure::FencedOff { fence: self.fence, highest });
         }
         if ledger.finished.is_some() {
-            return self.finish(&told);
+            return self.finish(told);
         }
-        let pending = plan(files::load(self.migrate, archive, work)?, &ledger, self.migrate, &self.order.operation);
-        let in_part = self.in_part(&ledger);
-        self.run(&told, pending.map_err(|failure| told_in_part(failure, in_part))?, in_part)
+        let files = files::load(self.migrate, archive, work)?;
+        self.run(told, &plan(files, ledger, self.migrate, &self.order.operation)?)
     }
 
-    fn run(&self, told: &Told, pending: Vec<Pending>, in_part: bool) -> Result<Applied, Failure> {
-        let count = pending.len();
+    fn run(&self, told: &Told, pending: &[Pending]) -> Result<Applied, Failure> {
         let mut is_recorded = false;
         for (index, one) in pending.iter().enumerate() {
-            let is_last = index + 1 == count;
+            let is_last = index + 1 == pending.len();
             let ran = if one.header.in_transaction {
                 self.in_transaction(told, &one.migration, is_last)
             } else {
                 self.outside(told, &one.migration, is_last)
             };
-            is_recorded = ran.map_err(|failure| told_in_part(failure, in_part || index > 0))? && is_last;
+            is_recorded = ran.map_err(|failure| told_in_part(failure, index > 0))? && is_last;
         }
         if is_recorded {
-            Ok(Applied::Now)
-        } else {
-            self.finish(told).map_err(|failure| told_in_part(failure, in_part || count > 0))
+            return Ok(Applied::Now);
         }
+        self.finish(told).map_err(|failure| told_in_part(failure, !pending.is_empty()))
     }
 
     /// False: somebody else had applied it meanwhile.
@@ -136,9 +140,11 @@ impl Attempt<'_> {
         })
     }
 
+    /// Whether earlier attempts left a part of the operation.
     fn in_part(&self, ledger: &Ledger) -> bool {
         let own = self.order.operation.id.to_string();
-        ledger.rows.iter().any(|row| row.operation == own)
+        let any = ledger.abandoned.is_some() || ledger.rows.iter().any(|row| row.operation == own);
+        ledger.finished.is_none() && any
     }
 }
 

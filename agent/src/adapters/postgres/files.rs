@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use holdfast_common::system::Migrate;
+use rustix::fs::{Mode, OFlags};
 
 use super::migration::{self, Migration};
 use super::version::Version;
@@ -15,6 +16,8 @@ use crate::internal::with_causes;
 const MAX_FILES: usize = 10_000;
 /// Largest file, in bytes.
 const MAX_FILE: u64 = 8 << 20;
+/// All that one step reads, in bytes.
+const MAX_TOTAL: u64 = 256 << 20;
 
 /// Where the files are.
 enum Source {
@@ -30,6 +33,8 @@ struct Found {
     name: String,
     /// Where its source has it.
     path: String,
+    /// Its length.
+    bytes: u64,
 }
 
 /// Every migration up to the version to stop after, in order. The last one is that version.
@@ -51,6 +56,9 @@ fn chosen(mut found: Vec<Found>, to: &str) -> Result<Vec<Found>, Failure> {
     let last = found.iter().position(|found| found.version.as_str() == to);
     let last = last.ok_or_else(|| Failure::Content(format!("no migration has the version {to}")))?;
     found.truncate(last + 1);
+    if found.iter().map(|found| found.bytes).sum::<u64>() > MAX_TOTAL {
+        return Err(Failure::Content(format!("migrations of more than {MAX_TOTAL} bytes together are too many")));
+    }
     Ok(found)
 }
 
@@ -93,7 +101,7 @@ fn found(name: String, path: String, bytes: Option<u64>) -> Result<Found, String
     match bytes {
         None => Err(format!("{name} is not a regular file")),
         Some(bytes) if bytes > MAX_FILE => Err(format!("{name} has {bytes} bytes, allowed are {MAX_FILE}")),
-        Some(_) => Ok(Found { version: migration::version(&name)?, name, path }),
+        Some(bytes) => Ok(Found { version: migration::version(&name)?, name, path, bytes }),
     }
 }
 
@@ -135,12 +143,12 @@ fn is_sql(name: &str) -> bool {
     name.ends_with(".sql") && !name.starts_with('.')
 }
 
-/// Follows no link, and reads no more than is allowed whatever became of the file meanwhile.
+/// Follows no link, waits for no pipe, and reads no more than is allowed whatever became of the file meanwhile.
 fn read(folder: &Path, name: &str) -> Result<Vec<u8>, Failure> {
     let path = folder.join(name);
     let open = || -> io::Result<Vec<u8>> {
-        let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::CLOEXEC;
-        let file = File::from(rustix::fs::open(&path, flags, rustix::fs::Mode::empty())?);
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = File::from(rustix::fs::open(&path, flags, Mode::empty())?);
         let mut bytes = Vec::new();
         file.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
         Ok(bytes)

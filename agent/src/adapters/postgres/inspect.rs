@@ -6,6 +6,7 @@
 //! | a migration of it, begun outside of a transaction | that one | applying |
 //! | a migration of it, begun outside of a transaction | no | unknown |
 //! | not the operation | one that was not fenced off | applying |
+//! | a migration of it, begun outside of a transaction, that another attempt took over | no, or fenced off | unknown |
 //! | some of its migrations | no, or fenced off | partial |
 //! | nothing | no, or fenced off | not applied |
 //!
@@ -80,6 +81,10 @@ impl Seen<'_> {
             live.find(|(fence, _)| i64::try_from(fence.as_u64()).is_ok_and(|fence| fence >= self.ledger.highest))
         {
             return (OperationState::Applying, format!("backend {pid} of the server runs it under fence {fence}"));
+        }
+        if let Some(version) = &self.ledger.abandoned {
+            let detail = format!("{version} was begun outside of a transaction, and taken over by another attempt");
+            return (OperationState::Unknown, detail);
         }
         let done = self.ledger.rows.iter().filter(|row| row.operation == own).map(|row| row.version.as_str());
         let done: Vec<&str> = done.collect();

@@ -18,6 +18,8 @@ pub(super) struct Ledger {
     pub(super) revision: Option<String>,
     /// The revision that the operation in question left, where its whole effect is there.
     pub(super) finished: Option<String>,
+    /// A version that the operation in question had begun outside of a transaction, and that another attempt took over.
+    pub(super) abandoned: Option<String>,
     pub(super) rows: Vec<Row>,
 }
 
@@ -51,7 +53,8 @@ const LEDGER: &str = "
       (SELECT o.revision FROM holdfast.operation o WHERE o.schema_name = r.schema_name AND o.operation = $2),
       (SELECT coalesce(json_agg(json_build_object('version', m.version, 'checksum', m.checksum, 'operation', m.operation,
          'session', m.session, 'is_done', m.done_at IS NOT NULL)), '[]')::text
-       FROM holdfast.migration m WHERE m.schema_name = r.schema_name)
+       FROM holdfast.migration m WHERE m.schema_name = r.schema_name),
+      (SELECT min(a.version) FROM holdfast.abandoned a WHERE a.schema_name = r.schema_name AND a.operation = $2)
     FROM holdfast.resource r WHERE r.schema_name = $1";
 
 /// Reads it. Another owner's is refused.
@@ -72,7 +75,14 @@ pub(super) fn read(session: &Session, order: &Order, system: &Postgres) -> Resul
     }
     let rows = serde_json::from_str(row.get(6))
         .map_err(|error| Failure::Machinery(format!("the ledger can't be read: {error}")))?;
-    Ok(Ledger { identity: row.get(2), highest: row.get(3), revision: row.get(4), finished: row.get(5), rows })
+    Ok(Ledger {
+        identity: row.get(2),
+        highest: row.get(3),
+        revision: row.get(4),
+        finished: row.get(5),
+        abandoned: row.get(7),
+        rows,
+    })
 }
 
 const BACKENDS: &str = "

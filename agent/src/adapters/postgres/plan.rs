@@ -36,15 +36,14 @@ pub(super) fn plan(
     migrate: &Migrate,
     operation: &Operation,
 ) -> Result<Vec<Pending>, Failure> {
-    let rows: BTreeMap<&str, &Row> = ledger.rows.iter().map(|row| (row.version.as_str(), row)).collect();
-    let is_done = |migration: &Migration| rows.get(migration.version.as_str()).is_some_and(|row| row.is_done);
+    let rows: BTreeMap<Version, &Row> = ledger.rows.iter().map(|row| (Version::of(&row.version), row)).collect();
+    let is_done = |migration: &Migration| rows.get(&migration.version).is_some_and(|row| row.is_done);
     let refuse = |why: String| Err(Failure::Content(why));
-    if let Some(changed) =
-        migrations.iter().find(|file| is_done(file) && rows[file.version.as_str()].checksum != file.checksum)
+    if let Some(changed) = migrations.iter().find(|file| is_done(file) && rows[&file.version].checksum != file.checksum)
     {
         return refuse(format!("{} was applied with another content", changed.name));
     }
-    let newest = ledger.rows.iter().filter(|row| row.is_done).map(|row| Version::of(&row.version)).max();
+    let newest = rows.iter().rfind(|(_, row)| row.is_done).map(|(version, _)| version.clone());
     let pending: Vec<Migration> = migrations.into_iter().filter(|migration| !is_done(migration)).collect();
     if let Some(newest) = newest {
         if newest > Version::of(&migrate.to) {
@@ -58,8 +57,8 @@ pub(super) fn plan(
             ));
         }
     }
-    let first = pending.first().map(|migration| migration.version.as_str());
-    if let Some(begun) = ledger.rows.iter().find(|row| !row.is_done && Some(row.version.as_str()) != first) {
+    let first = pending.first().map(|migration| &migration.version);
+    if let Some(begun) = ledger.open().find(|row| Some(&Version::of(&row.version)) != first) {
         return refuse(format!("{} was begun by {} and is not known to be done", begun.version, begun.operation));
     }
     let pending = pending.into_iter().map(|migration| admitted(migration, migrate)).collect::<Result<_, _>>()?;

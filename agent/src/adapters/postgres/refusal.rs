@@ -5,10 +5,11 @@
 //! | ZH001 | | a higher fence was seen |
 //! | ZH002 | | another revision |
 //! | ZH003, ZH004, ZH005 | the resource is not what it was declared to be | the same |
-//! | ZH007 | | try later: somebody runs it, or a person decides |
-//! | 40xxx, 53xxx, 55P03, 57P03 | try later | the same: the server rolled it back |
+//! | ZH006 | | the file's content |
+//! | ZH007, ZH008 | | not known: somebody runs it, or nobody saw it end |
+//! | 40xxx but 40003, 53xxx, 55P03, 57P03 | try later | the same: the server rolled it back |
 //! | 3F000, 42P01, 42883, 42501 | not set up, or not let in | the migration's own fault |
-//! | other 57xxx, 58xxx, XXxxx, FATAL and PANIC, no answer | nothing was begun | not known |
+//! | 08xxx, 40003, other 57xxx, 58xxx, XXxxx, FATAL and PANIC, no answer | nothing was begun | not known |
 //! | any other | nothing was begun | the migration's own fault, rolled back |
 //!
 //! Only what the server calls an ERROR says that it rolled back: a session that it ends may have committed before.
@@ -68,14 +69,12 @@ pub(super) fn changing(error: &Error, fence: Fence, expected: Option<&Revision>)
         ("ZH002" | "ZH003" | "ZH004" | "ZH005", _) => Failure::Resource(told(error)),
         ("ZH007" | "ZH008", _) => Failure::Machinery(told(error)),
         _ if is_error && is_transient(db) => Failure::Transient(told(error)),
-        _ if is_error && !["57", "58", "XX"].iter().any(|class| code.starts_with(class)) => {
-            Failure::Content(told(error))
-        }
+        _ if is_error && !is_silent(code) => Failure::Content(told(error)),
         _ => Failure::Machinery(told(error)),
     }
 }
 
-/// On one line, with the line of the migration where the server names one. The server's words hold no statement and no password.
+/// On one line, with the line of the migration where the server names one. The server's details are left out: they quote rows.
 pub(super) fn told(error: &Error) -> String {
     let Some(db) = error.as_db_error() else { return one_line(&with_causes(error)) };
     let line = match db.position() {
@@ -83,9 +82,7 @@ pub(super) fn told(error: &Error) -> String {
         Some(ErrorPosition::Original(_)) | None => None,
     };
     let line = line.map_or(String::new(), |line| format!(" in line {line}"));
-    let detail =
-        db.detail().filter(|_| !db.code().code().starts_with("ZH")).map_or(String::new(), |text| format!(" ({text})"));
-    one_line(&format!("{}{line}{detail} [{}]", db.message(), db.code().code()))
+    one_line(&format!("{}{line} [{}]", db.message(), db.code().code()))
 }
 
 /// Positions count characters, from 1.
@@ -94,9 +91,14 @@ fn line_of(query: &str, position: u32) -> usize {
     1 + query.chars().take(before).filter(|c| *c == '\n').count()
 }
 
+/// Whether it says nothing of what became of the transaction: the connection's, the operator's and the machine's own troubles.
+fn is_silent(code: &str) -> bool {
+    code == "40003" || ["08", "57", "58", "XX"].iter().any(|class| code.starts_with(class))
+}
+
 fn is_transient(db: &DbError) -> bool {
     let code = db.code().code();
-    ["40", "53"].iter().any(|class| code.starts_with(class)) || matches!(code, "55P03" | "57P03")
+    code != "40003" && ["40", "53"].iter().any(|class| code.starts_with(class)) || matches!(code, "55P03" | "57P03")
 }
 
 /// What the operating system said, where it said something.

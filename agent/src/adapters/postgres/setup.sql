@@ -69,6 +69,16 @@ CREATE TABLE IF NOT EXISTS holdfast.migration (
   PRIMARY KEY (schema_name, version)
 );
 
+-- Begun outside of a transaction, not known to be done, and begun again by another attempt: nobody ever says what became of these.
+CREATE TABLE IF NOT EXISTS holdfast.abandoned (
+  schema_name text NOT NULL,
+  version     text NOT NULL,
+  operation   text NOT NULL,
+  fence       bigint NOT NULL,
+  begun_at    timestamptz NOT NULL,
+  PRIMARY KEY (schema_name, version, fence)
+);
+
 -- Operations whose whole effect is there.
 CREATE TABLE IF NOT EXISTS holdfast.operation (
   schema_name text NOT NULL,
@@ -178,6 +188,18 @@ BEGIN
 END
 $holdfast$;
 
+-- A row of that version that was begun, and is taken over, gives way; one that is done does not.
+CREATE OR REPLACE FUNCTION holdfast.abandon(a_schema text, a_version text, a_fence bigint)
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $holdfast$
+BEGIN
+  INSERT INTO holdfast.abandoned (schema_name, version, operation, fence, begun_at)
+    SELECT m.schema_name, m.version, m.operation, m.fence, m.begun_at FROM holdfast.migration m
+    WHERE m.schema_name = a_schema AND m.version = a_version AND m.done_at IS NULL AND m.fence < a_fence;
+  DELETE FROM holdfast.migration m
+    WHERE m.schema_name = a_schema AND m.version = a_version AND m.done_at IS NULL AND m.fence < a_fence;
+END
+$holdfast$;
+
 -- Writes that a version is there: the fence and the revision are compared under the row's lock, in the transaction of the effect.
 CREATE OR REPLACE FUNCTION holdfast.record(a_schema text, an_owner text, an_operation text, a_fence bigint, an_expected text, a_version text, a_name text, a_checksum text, is_last boolean)
 RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $holdfast$
@@ -185,8 +207,7 @@ DECLARE
   r holdfast.resource := holdfast.locked(a_schema, an_owner, 'deploy', a_fence);
 BEGIN
   PERFORM holdfast.expect(r, an_operation, an_expected);
-  -- A row of that version that was begun and taken over gives way; one that is done does not.
-  DELETE FROM holdfast.migration WHERE schema_name = a_schema AND version = a_version AND done_at IS NULL AND fence < a_fence;
+  PERFORM holdfast.abandon(a_schema, a_version, a_fence);
   INSERT INTO holdfast.migration (schema_name, version, name, checksum, operation, fence, session, begun_at, done_at)
     VALUES (a_schema, a_version, a_name, a_checksum, an_operation, a_fence, current_setting('application_name'), now(), clock_timestamp());
   UPDATE holdfast.resource SET highest_fence = a_fence, revision = a_version, operation = an_operation WHERE schema_name = a_schema;
@@ -241,7 +262,7 @@ BEGIN
     RETURN false;
   END IF;
   PERFORM holdfast.locked(a_schema, an_owner, 'deploy', a_fence);
-  DELETE FROM holdfast.migration WHERE schema_name = a_schema AND version = a_version AND done_at IS NULL AND fence < a_fence;
+  PERFORM holdfast.abandon(a_schema, a_version, a_fence);
   INSERT INTO holdfast.migration (schema_name, version, name, checksum, operation, fence, session)
     VALUES (a_schema, a_version, a_name, a_checksum, an_operation, a_fence, current_setting('application_name'));
   UPDATE holdfast.resource SET highest_fence = a_fence WHERE schema_name = a_schema;
@@ -310,7 +331,7 @@ BEGIN
   END IF;
   INSERT INTO holdfast.turn VALUES (a_schema) ON CONFLICT DO NOTHING;
   EXECUTE format('GRANT USAGE ON SCHEMA holdfast TO %I, %I, %I', deploy, inspect, fence);
-  EXECUTE format('GRANT SELECT ON holdfast.resource, holdfast.migration, holdfast.operation TO %I, %I, %I', deploy, inspect, fence);
+  EXECUTE format('GRANT SELECT ON holdfast.resource, holdfast.migration, holdfast.abandoned, holdfast.operation TO %I, %I, %I', deploy, inspect, fence);
   EXECUTE format('GRANT EXECUTE ON FUNCTION holdfast.apply, holdfast.take_turn, holdfast.record, holdfast.finish, holdfast.begin_statement, holdfast.end_statement TO %I', deploy);
   EXECUTE format('GRANT EXECUTE ON FUNCTION holdfast.raise_fence TO %I', fence);
 END

@@ -9,6 +9,7 @@ use holdfast_common::system::{Change, Migrate, System};
 use holdfast_tests_postgres::Backup;
 
 use super::{Named, Subject};
+use crate::postgres::deaf;
 use crate::postgres::shop::{Role, Shop, setup};
 
 /// A schema. Each operation has a folder with one migration.
@@ -98,9 +99,13 @@ impl Subject for PostgresSubject {
         self.let_the_schema_count();
     }
 
-    /// The server's answer is on its way to the process alone, and its calls show what a process does that does not hear it.
-    fn lose_answer(&mut self, _: &Named, _: Fence) -> Option<Command> {
-        None
+    fn lose_answer(&mut self, named: &Named, fence: Fence) -> Option<Command> {
+        let mut order = self.order(named);
+        let port = deaf::line_to(self.shop.server.port());
+        if let System::Postgres(system) = &mut order.system {
+            system.server = Some(format!("127.0.0.1:{port}"));
+        }
+        Some(self.shop.apply(&order, fence))
     }
 }
 
@@ -108,6 +113,7 @@ impl Subject for PostgresSubject {
 #[test]
 fn a_schema_as_subject_goes_down_and_back_and_is_replaced() {
     use holdfast_common::id::Revision;
+    use holdfast_common::outcome::OperationState;
 
     use crate::postgres::shop::{ran, reading};
     use crate::support::{fence, operation};
@@ -140,5 +146,7 @@ fn a_schema_as_subject_goes_down_and_back_and_is_replaced() {
     subject.up();
     subject.replace();
     assert_ne!(look(&subject, &named(1, None)).resource_identity, identity);
-    assert!(subject.lose_answer(&named(1, None), fence(1)).is_none());
+    let lost = subject.lose_answer(&named(1, None), fence(1)).unwrap();
+    assert_eq!(ran(lost).0, Some(71), "it can't know");
+    assert_eq!(look(&subject, &named(1, None)).state, OperationState::Applied);
 }

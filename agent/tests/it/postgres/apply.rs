@@ -67,6 +67,14 @@ fn an_operation_that_failed_half_way_goes_on_where_it_stopped() {
     assert!(text.contains("0002_names.sql") && text.contains("line 4") && text.contains("nothing"), "{text}");
     let seen = shop.inspect(&order);
     assert_eq!((seen.state, seen.revision.unwrap().as_str()), (OperationState::Partial, "0001"));
+    // Nor is anything else, as long as the rest is missing.
+    fs::remove_file(shop.folder.0.join("db/0002_names.sql")).unwrap();
+    let (exit, text) = ran(shop.apply(&order, fence(1)));
+    assert_eq!(exit, Some(71), "{text}");
+    let _ = shop.raise(&order, fence(2));
+    let (exit, text) = ran(shop.apply(&order, fence(1)));
+    assert_eq!(exit, Some(71), "{text}");
+    assert!(text.contains("after a part of the operation was applied: refused: fence 1.1"), "{text}");
     shop.file("0002_names.sql", TWO);
     assert_eq!(ran(shop.apply(&order, fence(2))), (Some(0), "applied\n".to_owned()));
     assert_eq!((underwent(&shop).as_str(), shop.inspect(&order).state), ("0001 0002", OperationState::Applied));

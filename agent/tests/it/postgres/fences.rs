@@ -161,3 +161,16 @@ fn a_lock_that_is_not_given_in_time_is_worth_another_try() {
     held.let_go(&shop);
     assert_eq!(ran(shop.apply(&order, fence(2))).0, Some(0));
 }
+
+#[test]
+fn a_session_that_the_server_ends_is_no_refusal_and_is_read_back() {
+    let shop = shop();
+    assert_eq!(ran(shop.apply(&shop.to(1, "0001"), fence(1))).0, Some(0));
+    let (held, order) = (Held::new(&shop), shop.to(2, "0002"));
+    let running = shop.apply(&order, fence(2)).spawn().unwrap();
+    waits(&shop);
+    shop.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'holdfast:%'");
+    assert_eq!(ended(running), Some(71));
+    assert_eq!(shop.inspect(&order).state, OperationState::NotApplied);
+    held.let_go(&shop);
+}

@@ -2,6 +2,7 @@
 
 use holdfast_agent::adapters::system::{Call, Order};
 use holdfast_common::outcome::OperationState;
+use holdfast_common::system::System;
 
 use super::shop::{Role, Shop, ran, setup};
 use crate::support::{Paused, fence, resume, wait_for_pause};
@@ -25,7 +26,7 @@ fn no_role_can_do_what_another_is_for() {
         assert!(text.contains("42501"), "{text}");
     }
     for role in [Role::Deploy, Role::Inspect, Role::Fence] {
-        for table in ["resource", "turn", "migration", "operation"] {
+        for table in ["resource", "turn", "migration", "abandoned", "operation"] {
             for sql in [format!("DELETE FROM holdfast.{table}"), format!("TRUNCATE holdfast.{table}")] {
                 assert!(tries(&shop, role, &sql).is_err(), "{role:?}: {sql}");
             }
@@ -109,4 +110,21 @@ fn a_member_of_a_role_acts_for_it() {
     resume(&stopped);
     assert_eq!(stopped.wait_with_output().unwrap().status.code(), Some(0));
     assert_eq!(shop.sql("SELECT run_by FROM holdfast.migration"), "robot");
+}
+
+#[test]
+fn the_owner_of_a_database_sets_it_up_without_being_a_superuser() {
+    let shop = Shop::new();
+    shop.file("0001_items.sql", "-- holdfast: data=expand\nCREATE TABLE item (id int);\n");
+    shop.server.sql("postgres", "CREATE ROLE dba");
+    shop.server.sql("postgres", "CREATE DATABASE owned OWNER dba");
+    let setup = format!("SET SESSION AUTHORIZATION dba;\n{}", setup("shop", "shop@prod", "db"));
+    shop.server.sql("owned", &setup);
+    let mut order = shop.to(1, "0001");
+    if let System::Postgres(system) = &mut order.system {
+        system.database = Some("owned".to_owned());
+    }
+    assert_eq!(ran(shop.apply(&order, fence(1))), (Some(0), "applied\n".to_owned()));
+    let seen = shop.raise(&order, fence(2));
+    assert_eq!((seen.state, seen.highest_fence), (OperationState::Applied, Some(fence(2))));
 }

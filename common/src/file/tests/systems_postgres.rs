@@ -30,17 +30,18 @@ fn resolved(with: &str, keys: &str) -> Result<DeploymentSpec, Errors> {
 
 fn migrate(with: &str, keys: &str) -> Migrate {
     let spec = resolved(with, keys).unwrap_or_else(|errors| panic!("{errors}"));
-    match &spec.steps[0].body {
-        StepBody::System(Change::Migrate(migrate)) => migrate.clone(),
-        other => panic!("{other:?}"),
-    }
+    let StepBody::System(Change::Migrate(migrate)) = &spec.steps[0].body else { panic!("{spec:?}") };
+    migrate.clone()
 }
 
 #[test]
 fn a_schema_is_read_and_is_the_same_place_in_every_target() {
-    let read = |text: &str| match &target(text).resources[0].adapter {
-        ResourceAdapter::System(System::Postgres(postgres)) => postgres.clone(),
-        other => panic!("{other:?}"),
+    let read = |text: &str| {
+        let spec = target(text);
+        let ResourceAdapter::System(System::Postgres(postgres)) = &spec.resources[0].adapter else {
+            panic!("{spec:?}")
+        };
+        postgres.clone()
     };
     let whole = read(SCHEMA);
     let (schema, server, database) = ("shop", "db.example.org:5432", "shop");

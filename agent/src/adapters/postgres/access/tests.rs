@@ -65,16 +65,19 @@ fn tls_is_left_out_only_where_nobody_can_listen_or_the_host_says_so() {
     assert_eq!(roots("localhost", &[("PGSSLROOTCERT", "/etc/db.pem")]), Ok(file.clone()));
     let url = "postgresql://deploy@db/shop?sslmode=verify-full&sslrootcert=%2Fetc%2Fdb.pem&connect_timeout=3";
     assert_eq!(of(&system(None, None), &[("DATABASE_URL", url)]).map(|access| access.roots), Ok(file));
-    let elsewhere = "host=localhost hostaddr=192.0.2.1 user=deploy dbname=shop";
+    let elsewhere = "postgresql://deploy@localhost/shop?hostaddr=192.0.2.1";
     let found = of(&system(None, None), &[("DATABASE_URL", elsewhere)]);
     assert_eq!(found.map(|access| access.roots), Ok(Some(Roots::Machine)));
 }
 
 #[test]
 fn no_error_tells_a_password() {
-    for url in
-        ["postgresql://deploy:hunter2@db:port/shop", "hunter2", "postgresql://deploy:hunter2@db/shop?what=hunter2"]
-    {
+    for url in [
+        "postgresql://deploy:hunter2@db:port/shop",
+        "hunter2",
+        "host=db password=hunter2",
+        "postgresql://deploy:hunter2@db/shop?what=hunter2",
+    ] {
         let Err(error) = of(&system(None, None), &[("DATABASE_URL", url)]) else { panic!("{url}") };
         assert!(!error.to_string().contains("hunter2"), "{error}");
     }

@@ -29,7 +29,7 @@ fn row(file: &Migration, operation: &str, is_done: bool) -> Row {
 
 fn ledger(rows: Vec<Row>) -> Ledger {
     let revision = rows.iter().rfind(|row| row.is_done).map(|row| row.version.clone());
-    Ledger { identity: "i".to_owned(), highest: 0, revision, finished: None, rows }
+    Ledger { identity: "i".to_owned(), highest: 0, revision, finished: None, abandoned: None, rows }
 }
 
 fn migrate(data: DataEffect, transaction: bool) -> Migrate {
@@ -60,6 +60,13 @@ fn what_is_not_applied_runs_in_order() {
     assert_eq!(planned(all[1..].to_vec(), vec![row(&all[0], "o", true)]).unwrap(), ["2", "10"]);
     let bare = vec![file("1", "-- old"), all[1].clone(), all[2].clone()];
     assert_eq!(planned(bare.clone(), vec![row(&bare[0], "o", true)]).unwrap(), ["2", "10"]);
+}
+
+#[test]
+fn a_version_that_is_written_with_more_zeros_does_not_run_again() {
+    let mut renamed = files();
+    renamed[0].version = Version::of("0001");
+    assert_eq!(planned(renamed, vec![row(&files()[0], "o", true)]).unwrap(), ["2", "10"]);
 }
 
 #[test]
