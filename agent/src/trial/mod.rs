@@ -171,8 +171,7 @@ impl Trial {
     /// What a reading of an operation that never was says of the resource.
     fn reading(&mut self, reading: &Reading) {
         if reading.resource_identity.is_empty() {
-            let text = format!("nothing was ever changed or fenced off here ({})", reading.detail);
-            return self.found("it has an identity", Verdict::NotTried, text);
+            return self.found("it has an identity", Verdict::NotTried, reading.detail.clone());
         }
         self.found("it has an identity", Verdict::Shown, reading.resource_identity.clone());
         let revision = reading.revision.as_ref().map_or("none".to_owned(), ToString::to_string);

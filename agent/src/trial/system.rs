@@ -43,7 +43,7 @@ impl Trial {
             Ok(reading) => {
                 self.found("it can be read", Verdict::Shown, "with the inspect credentials".to_owned());
                 self.reading(&reading);
-                self.owner(&question);
+                self.owner(&question, &reading);
                 self.raises(&question, &reading);
             }
             Err(why) if self.declares.inspect == Inspect::None => self.found("it can be read", Verdict::Gap, why),
@@ -61,8 +61,11 @@ impl Trial {
     }
 
     /// A call for somebody else's target must not be answered as if the resource were theirs.
-    fn owner(&mut self, question: &Question<'_>) {
+    fn owner(&mut self, question: &Question<'_>, before: &Reading) {
         let what = "another target is not let in";
+        if before.resource_identity.is_empty() {
+            return self.found(what, Verdict::NotTried, "it belongs to nobody yet".to_owned());
+        }
         let other = TargetName::new("holdfast-adapter-test").expect("a plain name");
         let about = About { target: &other, ..question.about };
         match about.inspect(question.desk, question.grant) {

@@ -244,3 +244,18 @@ fn a_program_that_others_can_write_or_that_is_none_is_named_by_check_config() {
         assert!(said.contains("external.flags") && said.contains(why), "{mode:o}: {said}");
     }
 }
+
+#[test]
+fn a_change_is_stopped_with_its_step_and_a_look_has_a_group_of_its_own() {
+    let script =
+        "read -r own _ _ parent group _ < /proc/$$/stat\necho \"$own $parent $group\" > \"$(dirname \"$0\")/group\"";
+    let program = Program::of(script);
+    let ids = || -> Vec<u32> {
+        let text = std::fs::read_to_string(program.folder.0.join("group")).unwrap();
+        text.split_whitespace().map(|number| number.parse().unwrap()).collect()
+    };
+    program.apply();
+    assert_eq!(ids()[2], ids()[1], "in the group that our own process leads");
+    program.inspect();
+    assert_eq!(ids()[2], ids()[0], "in one that is ended as a whole");
+}

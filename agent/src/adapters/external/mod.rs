@@ -36,7 +36,9 @@ impl<'a> External<'a> {
     /// The program is the one that the host names.
     pub fn new(order: &'a Order, declared: &'a Declared, credentials: Credentials) -> Result<Self, Failure> {
         match &order.program {
-            Some(path) => Ok(Self { order, declared, program: Program { path, credentials } }),
+            Some(path) => {
+                Ok(Self { order, declared, program: Program { path, credentials, timeout: program::TIMEOUT } })
+            }
             None => Err(Failure::Resource(format!("this host names no program {:?}", declared.program))),
         }
     }

@@ -12,7 +12,7 @@ use crate::child::{self, Bounds};
 use crate::internal::with_causes;
 
 /// Of a call that is no step. Two of them fit into the time that our own process has.
-const TIMEOUT: Duration = Duration::from_secs(25);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(25);
 /// Longest answer, in bytes.
 pub(super) const MAX_ANSWER: usize = 256 * 1024;
 const BOUNDS: Bounds = Bounds { stdout: MAX_ANSWER + 1, stderr: 16 * 1024 };
@@ -22,6 +22,8 @@ const BOUNDS: Bounds = Bounds { stdout: MAX_ANSWER + 1, stderr: 16 * 1024 };
 pub(super) struct Program<'a> {
     pub(super) path: &'a Path,
     pub(super) credentials: Credentials,
+    /// How long a look may take.
+    pub(super) timeout: Duration,
 }
 
 impl Program<'_> {
@@ -38,7 +40,7 @@ impl Program<'_> {
     pub(super) fn run_briefly(&self, request: &Request<'_>) -> Result<Vec<u8>, Failure> {
         let mut command = self.command(request)?;
         let output =
-            child::output(&mut command, BOUNDS, TIMEOUT).map_err(|error| self.not_run(&with_causes(&error)))?;
+            child::output(&mut command, BOUNDS, self.timeout).map_err(|error| self.not_run(&with_causes(&error)))?;
         // To where our own words go. Nobody may be reading.
         let _ = std::io::stderr().write_all(&output.stderr);
         self.ended(output.status, output.stdout)
@@ -77,4 +79,47 @@ fn stdin(request: &Request<'_>) -> std::io::Result<File> {
     file.write_all(b"\n")?;
     file.rewind()?;
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use holdfast_common::id::{DeploymentId, ResourceName, StepName, TargetName};
+
+    use super::super::contract::{Asked, Operation, PROTOCOL};
+    use super::*;
+
+    #[test]
+    fn a_look_that_does_not_end_is_ended_and_says_nothing() {
+        // It writes without an end, and far more than may be kept.
+        let path = Path::new("/usr/bin/yes");
+        let program = Program { path, credentials: Credentials::default(), timeout: Duration::from_millis(200) };
+        let (target, resource) = (TargetName::new("a").unwrap(), ResourceName::new("b").unwrap());
+        let (step, settings) = (StepName::new("c").unwrap(), [].into());
+        let deployment = DeploymentId(uuid::Uuid::from_u128(1));
+        let operation = Operation {
+            id: "x".to_owned(),
+            deployment,
+            step: &step,
+            revision: None,
+            expected_revision: None,
+            settings: None,
+        };
+        let request = Request {
+            protocol: PROTOCOL,
+            call: Asked::Inspect,
+            target: &target,
+            resource: &resource,
+            settings: &settings,
+            operation,
+            fence: None,
+            archive: None,
+            work: None,
+        };
+        let started = Instant::now();
+        let ended = program.run_briefly(&request);
+        assert!(matches!(&ended, Err(Failure::Machinery(why)) if why.contains("did not end within")), "{ended:?}");
+        assert!(started.elapsed() < Duration::from_secs(20));
+    }
 }

@@ -18,7 +18,8 @@ impl Flips {
     /// From now on, beside what is known to have been before.
     pub(crate) fn of(root: &Path, before: Vec<String>) -> Self {
         let events = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
-        inotify::add_watch(&events, root, WatchFlags::MOVED_TO).unwrap();
+        // Two like events in a row become one. Whoever flips opens the folder before and after, which comes in between.
+        inotify::add_watch(&events, root, WatchFlags::MOVED_TO | WatchFlags::OPEN).unwrap();
         Self { events, revisions: before, seen: folders(root).into_iter().collect() }
     }
 
@@ -46,7 +47,9 @@ impl Flips {
         let mut count = 0;
         while let Ok(event) = reader.next() {
             assert!(!event.events().contains(ReadFlags::QUEUE_OVERFLOW), "events were lost");
-            count += usize::from(event.file_name().is_some_and(|name| name.to_bytes() == b"current"));
+            let is_move = event.events().contains(ReadFlags::MOVED_TO);
+            let is_current = event.file_name().is_some_and(|name| name.to_bytes() == b"current");
+            count += usize::from(is_move && is_current);
         }
         count
     }

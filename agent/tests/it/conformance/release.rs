@@ -4,14 +4,15 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use holdfast_agent::adapters::release::{self, ApplySpec, RaiseSpec};
+use holdfast_agent::adapters::release::{self, ApplySpec, Content, RaiseSpec};
 use holdfast_agent::internal::{INTERNAL, InspectSpec, name};
 use holdfast_common::adapter::{Capability, Enforce, Inspect};
 use holdfast_common::fence::Fence;
+use uuid::Uuid;
 
 use super::flips::Flips;
 use super::{Named, Subject};
-use crate::support::{AGENT, Site, apply, fence, internal};
+use crate::support::{AGENT, Site, apply, archive, fence, internal};
 
 /// A release folder.
 pub(crate) struct ReleaseSubject {
@@ -29,12 +30,19 @@ impl ReleaseSubject {
         Self { site, flips, kept: None }
     }
 
+    /// With an archive of its own: another attempt may be reading one.
     fn spec(&self, named: &Named, fence: Fence) -> ApplySpec {
+        let place = self.aside(&Uuid::new_v4().to_string());
+        std::fs::create_dir(&place).unwrap();
+        let (path, sha256) = archive(&place, &format!("v{}", named.operation.deployment.0.as_u128()));
         ApplySpec {
+            root: self.site.root.clone(),
             operation: named.operation.clone(),
+            fence,
             revision: named.revision.clone(),
             expected_revision: named.expected.clone(),
-            ..self.site.spec(named.operation.deployment.0.as_u128(), fence)
+            content: Content::Archive { path, sha256 },
+            retain: 5,
         }
     }
 
