@@ -54,6 +54,13 @@ impl Operator {
         answer.into_inner().target.expect("the answer shows the target")
     }
 
+    /// Declares a target, or says why not.
+    pub async fn try_apply_target(&self, file: &str) -> Result<Target, Status> {
+        let request = ApplyTargetRequest { file: file.to_owned() };
+        let answer = self.client.clone().apply_target(request).await?;
+        Ok(answer.into_inner().target.expect("the answer shows the target"))
+    }
+
     /// The target.
     pub async fn target(&self, target: &str) -> Target {
         let request = GetTargetRequest { target: target.to_owned() };

@@ -106,6 +106,19 @@ backoff = {{ initial = "100ms", max = "500ms" }}
         )
     }
 
+    /// With one more step that migrates the resource `db`.
+    #[must_use]
+    pub fn migrates(self, name: &str, folder: &Path, to: &str) -> Self {
+        let keys = format!("resource = \"db\"\ndata = \"expand\"\nretry = \"idempotent\"\n");
+        self.step(name, &format!("{keys}with = {{ migrations = {folder:?}, to = {to:?} }}\n"))
+    }
+
+    /// With one more step that asks a change of the target's one resource, its `with` as TOML.
+    #[must_use]
+    pub fn with(self, name: &str, with: &str) -> Self {
+        self.step(name, &format!("retry = \"idempotent\"\nwith = {{ {with} }}\n"))
+    }
+
     /// With one more health check, its keys as TOML lines.
     #[must_use]
     pub fn verify(mut self, keys: &str) -> Self {

@@ -37,11 +37,13 @@
 pub mod api;
 pub mod cli;
 pub mod cluster;
+pub mod database;
 pub mod debian;
 pub mod deploy_api;
 pub mod echo;
 pub mod events;
 pub mod files;
+pub mod flags;
 pub mod fleet;
 pub mod folder;
 pub mod hostile;

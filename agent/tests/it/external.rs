@@ -14,6 +14,7 @@ use crate::conformance::{Ended, Run, system};
 use crate::support::{AGENT, Folder, fence, operation};
 
 const MACHINERY: Option<i32> = Some(71);
+const NOT_BEGUN: Option<i32> = Some(69);
 const APPLIED: &str = r#"{"protocol": "holdfast.adapter/1", "outcome": "applied"}"#;
 
 /// A program that is a shell script.
@@ -139,7 +140,7 @@ fn a_program_that_is_not_there_says_nothing() {
     let program = Program::of("true");
     std::fs::remove_file(program.path()).unwrap();
     for ended in [program.apply(), program.inspect(), program.examine()] {
-        assert_eq!(ended.status, MACHINERY, "{ended:?}");
+        assert_eq!(ended.status, NOT_BEGUN, "{ended:?}");
     }
 }
 

@@ -6,7 +6,7 @@ use holdfast_common::outcome::OperationState;
 
 use super::api::Api;
 use super::scene::{OWNER, Scene, change};
-use super::{MACHINERY, REFUSED_RESOURCE};
+use super::{REFUSED_RESOURCE, TRANSIENT};
 use crate::support::{Folder, fence};
 
 #[test]
@@ -87,5 +87,5 @@ fn what_an_api_says_in_other_words_is_no_reading() {
     scene.inspect(&change(1)).with(REFUSED_RESOURCE);
     scene.api.kill();
     scene.http.resource = Some("/".to_owned());
-    scene.inspect(&change(1)).with(MACHINERY);
+    scene.inspect(&change(1)).with(TRANSIENT);
 }

@@ -169,7 +169,7 @@ fn an_api_that_is_killed_at_work_is_followed_to_the_end_after_its_restart() {
     let call = scene.applying(&v1, fence(1)).spawn().unwrap();
     eventually("it is at work", || (scene.api.state("v1")? == "running").then_some(()));
     scene.api.kill();
-    assert_eq!(scene.inspect(&v1).exit, Some(MACHINERY), "what can't be read is no reading");
+    assert_eq!(scene.inspect(&v1).exit, Some(TRANSIENT), "what can't be read is no reading");
     scene.restart();
     Ended::of(call.wait_with_output().unwrap()).with(0);
     assert_eq!((scene.underwent(), scene.proxy.posts().len()), (vec!["v1".to_owned()], 1));
@@ -179,8 +179,8 @@ fn an_api_that_is_killed_at_work_is_followed_to_the_end_after_its_restart() {
 fn an_api_that_is_down_was_sent_nothing() {
     let mut scene = Scene::new();
     scene.api.kill();
-    scene.apply(&change(1), fence(1)).with(MACHINERY);
-    scene.examine(&change(1)).with(MACHINERY);
+    scene.apply(&change(1), fence(1)).with(TRANSIENT);
+    scene.examine(&change(1)).with(TRANSIENT);
     assert_eq!(scene.proxy.posts(), Vec::<String>::new());
     scene.restart();
     assert_eq!(scene.inspect(&change(1)).reading().state, OperationState::NotApplied);

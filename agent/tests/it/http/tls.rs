@@ -10,7 +10,7 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
-use super::MACHINERY;
+use super::TRANSIENT;
 use super::api::INSPECT;
 use super::proxy::{forward, message};
 use super::scene::{Ended, Scene, change};
@@ -76,16 +76,16 @@ fn an_api_behind_tls_is_asked_by_who_trusts_it_and_is_trusted() {
         Ended::of(command.env("HOLDFAST_CREDENTIALS", &set).output().unwrap())
     };
     // Neither knows the other.
-    run(&scene).with(MACHINERY);
+    run(&scene).with(TRANSIENT);
     std::fs::write(set.join("ca.pem"), authority.pem()).unwrap();
-    run(&scene).with(MACHINERY);
+    run(&scene).with(TRANSIENT);
     let (certificate, key) = signed(&authority, "agent", ExtendedKeyUsagePurpose::ClientAuth);
     std::fs::write(set.join("client.pem"), certificate.pem() + &key.serialize_pem()).unwrap();
     run(&scene).reading();
     // Another authority's API is not this one.
     let other = self::authority();
     scene.http.url = format!("https://localhost:{}", front(&other, scene.api.address).port());
-    run(&scene).with(MACHINERY);
+    run(&scene).with(TRANSIENT);
     std::fs::write(set.join("ca.pem"), "no PEM").unwrap();
     assert!(run(&scene).with(super::REFUSED_RESOURCE).said.contains("ca.pem"));
 }

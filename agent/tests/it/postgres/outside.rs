@@ -102,7 +102,7 @@ fn one_file_is_one_statement() {
     );
     let (exit, text) = ran(shop.apply(&shop.to(1, "0002"), fence(1)));
     // Its first migration was applied, so it is no refusal; the second was not even begun.
-    assert_eq!(exit, Some(71), "{text}");
+    assert_eq!(exit, Some(72), "{text}");
     assert!(text.contains("0002_index.sql") && text.contains("multiple commands"), "{text}");
     assert_eq!(shop.inspect(&shop.to(1, "0002")).state, OperationState::Partial);
     assert_eq!(shop.sql("SELECT to_regclass('shop.a') IS NULL"), "t");

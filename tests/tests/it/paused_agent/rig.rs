@@ -21,6 +21,11 @@ pub(super) trait Rig {
     /// The call of an apply that takes effect.
     fn effect(&self) -> &'static str;
 
+    /// Whether the resource answers a repeated operation with what had come of it, whatever its fence.
+    fn answers_again(&self) -> bool {
+        false
+    }
+
     /// The revisions that took effect, in order, told by the resource itself.
     fn underwent(&self) -> Vec<String>;
 }
