@@ -109,7 +109,7 @@ backoff = {{ initial = "100ms", max = "500ms" }}
     /// With one more step that migrates the resource `db`.
     #[must_use]
     pub fn migrates(self, name: &str, folder: &Path, to: &str) -> Self {
-        let keys = format!("resource = \"db\"\ndata = \"expand\"\nretry = \"idempotent\"\n");
+        let keys = "resource = \"db\"\ndata = \"expand\"\nretry = \"idempotent\"\n";
         self.step(name, &format!("{keys}with = {{ migrations = {folder:?}, to = {to:?} }}\n"))
     }
 
