@@ -103,8 +103,16 @@ fn ended_by(problem: &Problem) -> ExitCode {
 fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Join(_) => Ok(()),
-        Command::Run { config } => serve(read(config)?),
-        Command::CheckConfig { config } => check(&read(config)?),
+        Command::Run { config: file } => {
+            let config = read(file.clone())?;
+            guarded(file.as_deref(), &config)?;
+            serve(config)
+        }
+        Command::CheckConfig { config: file } => {
+            let config = read(file.clone())?;
+            guarded(file.as_deref(), &config)?;
+            check(&config)
+        }
         Command::Refusals { config } => refusals(&read(config)?),
         Command::Adapter(command) => adapter::run(command),
         Command::Status { config } => status(&read(config)?),
@@ -128,6 +136,12 @@ fn enrol(args: join::Args) -> ExitCode {
 
 fn read(file: Option<PathBuf>) -> anyhow::Result<Config> {
     Ok(config::load(file.as_deref(), std::env::vars_os())?)
+}
+
+/// Nothing that a file says counts if others can write it.
+fn guarded(file: Option<&Path>, config: &Config) -> anyhow::Result<()> {
+    let errors = policy::unguarded(file, config);
+    if errors.is_empty() { Ok(()) } else { Err(crate::run::Error::Policy(errors).into()) }
 }
 
 fn check(config: &Config) -> anyhow::Result<()> {
@@ -173,17 +187,21 @@ fn serve(config: Config) -> anyhow::Result<()> {
     })
 }
 
-/// Each SIGTERM and each Ctrl-C is one request to stop.
+/// Each SIGTERM and each Ctrl-C is one request to stop. A SIGHUP is none.
 async fn count_signals(asked: watch::Sender<u32>) {
     use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = match signal(SignalKind::terminate()) {
-        Ok(terminate) => terminate,
-        Err(error) => return tracing::error!(%error, "could not listen for SIGTERM"),
+    let (mut terminate, mut hangup) = match (signal(SignalKind::terminate()), signal(SignalKind::hangup())) {
+        (Ok(terminate), Ok(hangup)) => (terminate, hangup),
+        (Err(error), _) | (_, Err(error)) => return tracing::error!(%error, "could not listen for signals"),
     };
     loop {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = tokio::signal::ctrl_c() => {}
+            _ = hangup.recv() => {
+                tracing::info!("SIGHUP: nothing to reload, certificates are read by themselves");
+                continue;
+            }
         }
         tracing::info!("asked to stop");
         asked.send_modify(|count| *count = count.saturating_add(1));

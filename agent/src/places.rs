@@ -243,7 +243,9 @@ fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
 pub struct StepFolder(PathBuf);
 
 impl StepFolder {
-    pub(crate) fn at(path: PathBuf) -> Self {
+    /// That folder.
+    #[must_use]
+    pub fn at(path: PathBuf) -> Self {
         Self(path)
     }
 

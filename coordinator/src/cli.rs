@@ -215,10 +215,16 @@ fn unserved(error: &anyhow::Error, configured: &Configured) -> Box<Problem> {
 fn stop_on_signal(shutdown: CancellationToken) -> io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
     tokio::spawn(async move {
-        tokio::select! {
-            _signal = terminate.recv() => tracing::info!("SIGTERM"),
-            _signal = interrupt.recv() => tracing::info!("SIGINT"),
+        loop {
+            tokio::select! {
+                _signal = terminate.recv() => break tracing::info!("SIGTERM"),
+                _signal = interrupt.recv() => break tracing::info!("SIGINT"),
+                _signal = hangup.recv() => {
+                    tracing::info!("SIGHUP: nothing to reload, certificates are read by themselves");
+                }
+            }
         }
         shutdown.cancel();
     });

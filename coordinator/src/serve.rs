@@ -384,6 +384,7 @@ fn remembered(row: &store::AgentRow) -> Profile {
         adapters: BTreeSet::new(),
         targets: Vec::new(),
         version: String::new(),
+        instance: String::new(),
     }
 }
 

@@ -158,6 +158,7 @@ fn answer(said: ConnectRequest) -> Option<ConnectResponse> {
         | Hears::Report(_)
         | Hears::InquiryAnswer(_)
         | Hears::WelcomeKept(_)
+        | Hears::Pong(_)
         | Hears::Detach(_) => return None,
     };
     Some(ConnectResponse { message: Some(message) })

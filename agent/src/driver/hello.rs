@@ -34,6 +34,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             targets: self.config.policy.targets.clone(),
             machine: self.machine.clone(),
+            instance: self.instance.clone(),
         }
     }
 }

@@ -190,6 +190,8 @@ pub struct Driver<H, C> {
     /// The last one that the journal has: no other is presented.
     kept_token: String,
     machine: String,
+    /// Of this process alone: drawn at its start, kept nowhere.
+    instance: String,
     position: Option<Position>,
     session: Option<Live>,
     /// Looks at resources and raises of fences that are under way.
@@ -226,6 +228,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             kept_token: token.clone(),
             token,
             machine,
+            instance: uuid::Uuid::new_v4().to_string(),
             position,
             session: None,
             looking: 0,
@@ -440,7 +443,8 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             }
             FromCoordinator::Inquiry(inquiry) => batch.inquiries.push(*inquiry),
             FromCoordinator::Drained(drained) => self.drained = drained,
-            FromCoordinator::Bye { .. } => {}
+            // Answered by the session itself.
+            FromCoordinator::Bye { .. } | FromCoordinator::Ping(_) => {}
         }
     }
 

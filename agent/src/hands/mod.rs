@@ -667,7 +667,8 @@ fn words_of(sight: Sight) -> &'static str {
         }
         Sight::Booted => "the machine has booted since: nothing of it is left",
         Sight::Nothing => {
-            "another boot, perhaps of another machine: whether anything of it is left can't be seen from here"
+            "another boot, perhaps of another machine, or another pid namespace: whether anything of it is left can't be seen \
+             from here"
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What is wrong with a host's policy before anything is asked of it.
 
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -7,6 +8,7 @@ use holdfast_common::adapter::Adapter;
 
 use super::User;
 use crate::config::{Config, CredentialSet, Resource};
+use crate::enrol::Folder;
 use crate::secrets::{self, SHORTEST};
 
 /// What was found. Errors keep the agent from starting.
@@ -55,6 +57,34 @@ pub fn check(config: &Config, occasion: Occasion) -> Findings {
         );
     }
     found
+}
+
+/// Whoever can write the configuration, or the folder of the identity, decides what this host allows and who it is. Each finding is
+/// a sentence, and an error.
+#[must_use]
+pub fn unguarded(file: Option<&Path>, config: &Config) -> Vec<String> {
+    let folder = config.certificates().ok().and_then(|found| found.folder);
+    let places = [("the configuration", file), ("the identity's folder", folder.as_ref().map(Folder::path))];
+    let there = places.into_iter().filter_map(|(what, path)| Some((what, path?, std::fs::metadata(path?).ok()?)));
+    there
+        .filter_map(|(what, path, found)| {
+            let why = others_can_write(&found)?;
+            Some(format!("{what}: {} {why}", path.display()))
+        })
+        .collect()
+}
+
+fn others_can_write(found: &Metadata) -> Option<String> {
+    let own = rustix::process::geteuid().as_raw();
+    match found.mode() & 0o7777 {
+        _ if found.uid() != own && found.uid() != 0 => {
+            Some(format!("belongs to user {}, not to the agent's own or root (chown)", found.uid()))
+        }
+        mode if mode & 0o022 != 0 => {
+            Some(format!("has mode {mode:04o}: group and others must not be able to write it (chmod go-w)"))
+        }
+        _ => None,
+    }
 }
 
 fn runs_commands_as_agent(config: &Config) -> bool {

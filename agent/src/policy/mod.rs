@@ -33,7 +33,7 @@ use holdfast_common::spec::{ResourceSpec, StepEffect};
 
 use crate::config::{Policy, Resource, fits};
 
-pub use check::{Findings, Occasion, check};
+pub use check::{Findings, Occasion, check, unguarded};
 pub(crate) use host::of_user;
 pub use host::{Grant, Host};
 pub use refusals::{Refusals, Refused};

@@ -79,6 +79,8 @@ pub enum FromCoordinator {
     Inquiry(Box<Inquiry>),
     /// Whether an operator lets this agent have nothing new: who and why.
     Drained(Option<Drained>),
+    /// Whether this process is still there: the number is for the answer.
+    Ping(u64),
     /// The session is over.
     Bye {
         /// Like `HF-5005`.
@@ -164,6 +166,7 @@ pub(super) fn from_wire(response: v1::ConnectResponse) -> Result<FromCoordinator
         }
         Message::Inquiry(inquiry) => inquiry_from_wire(inquiry),
         Message::Bye(bye) => Ok(FromCoordinator::Bye { code: bye.code, detail: bye.detail }),
+        Message::Ping(v1::Ping { number }) => Ok(FromCoordinator::Ping(number)),
         Message::Drain(drain) => drained_from_wire(drain).map(FromCoordinator::Drained),
     }
 }

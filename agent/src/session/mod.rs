@@ -4,6 +4,7 @@
 //!   Hello ->           the driver says what it holds
 //!          <- Welcome  the session begins: the driver gets its sending end
 //!   ...                parsed messages go to the driver, the driver's messages go out
+//!          <- Ping     another process says that it is this agent: the session answers by itself
 //! ```
 //!
 //! The session decides nothing. Heartbeats come from the driver, so that they stop when it does.
@@ -19,7 +20,7 @@ use holdfast_net::backoff::Backoff;
 use holdfast_net::channel::{self, Addresses, Limits};
 use holdfast_net::tls::ClientTls;
 use holdfast_proto::v1::agent_service_client::AgentServiceClient;
-use holdfast_proto::v1::{ConnectRequest, ConnectResponse, Hello, connect_request, connect_response};
+use holdfast_proto::v1::{ConnectRequest, ConnectResponse, Hello, Pong, connect_request, connect_response};
 use holdfast_proto::{MAX_MESSAGE_BYTES, convert};
 use tokio::sync::mpsc;
 use tokio_stream::StreamExt as _;
@@ -93,7 +94,8 @@ impl Ended {
                     | Code::Unimplemented
             ),
             Ended::Invalid(_) => false,
-            Ended::Bye { code, .. } => *code != Stable::SessionReplaced.to_string() && self.refuses().is_none(),
+            // Also where another session took over: whoever it is, who comes back is judged anew.
+            Ended::Bye { .. } => self.refuses().is_none(),
             Ended::Dial(_) | Ended::Closed | Ended::NoWelcome(_) => true,
         }
     }
@@ -214,8 +216,9 @@ async fn run(
     backoff.reset_to(spread.max(pace.initial));
     tracing::info!(session = %welcome.session, agent = %welcome.agent, "connected");
     let session = welcome.session;
+    let pongs = outgoing.downgrade();
     owner.up(welcome, outgoing).await;
-    receive(session, incoming, owner).await
+    receive(session, incoming, owner, &pongs).await
 }
 
 async fn open(
@@ -239,16 +242,40 @@ async fn open(
     }
 }
 
+/// Not by way of the driver, which may have much to do: it says that this process is there, and no more.
+fn pong(pongs: &mpsc::WeakSender<ConnectRequest>, number: u64) {
+    let pong = ConnectRequest { message: Some(connect_request::Message::Pong(Pong { number })) };
+    let _asked_again_with_the_next_hello = pongs.upgrade().map(|pongs| pongs.try_send(pong));
+}
+
 async fn receive(
     session: SessionId,
     mut incoming: Streaming<ConnectResponse>,
     owner: &mut impl Owner,
+    pongs: &mpsc::WeakSender<ConnectRequest>,
 ) -> Result<(), Ended> {
     while let Some(response) = incoming.next().await {
         match message::from_wire(response?)? {
             FromCoordinator::Bye { code, detail } => return Err(Ended::Bye { code, detail }),
+            FromCoordinator::Ping(number) => pong(pongs, number),
             other => owner.message(session, other).await,
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_replaced_comes_back_soon_and_who_is_refused_seldom() {
+        let bye = |code: Stable| Ended::Bye { code: code.to_string(), detail: String::new() };
+        for code in [Stable::SessionReplaced, Stable::NoAnswer, Stable::NotServing] {
+            assert!(bye(code).heals(), "{code}");
+        }
+        for code in [Stable::IdentityCopied, Stable::CertificateRevoked] {
+            assert!(!bye(code).heals(), "{code}");
+        }
+    }
 }

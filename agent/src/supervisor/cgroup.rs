@@ -142,21 +142,35 @@ impl Cgroup {
         }
     }
 
-    /// Its living processes, without this one.
+    /// Its living processes, without this one. None only if the kernel says that none is there: one that can't be listed counts,
+    /// as [`Process::unseen`].
     pub(super) fn processes(&self) -> io::Result<Vec<Process>> {
-        let mut found = Vec::new();
-        if !self.is_empty()? {
-            self.each(&mut |cgroup| {
-                let Some(text) = unless_gone(fs::read_to_string(cgroup.join("cgroup.procs")))? else { return Ok(()) };
-                for pid in text.lines().filter_map(|line| line.parse::<i32>().ok()) {
-                    found.extend(Process::read(pid)?.filter(Process::is_alive));
-                }
-                Ok(())
-            })?;
+        if self.is_empty()? {
+            return Ok(Vec::new());
+        }
+        let mut listed = self.listed()?;
+        if listed.is_empty() && !self.is_empty()? {
+            listed.push(Process::unseen());
         }
         let me = rustix::process::getpid().as_raw_pid();
-        found.retain(|process| process.identity.pid != me);
-        Ok(found)
+        listed.retain(|process| process.identity.pid != me);
+        Ok(listed)
+    }
+
+    /// The line of a process of another pid namespace is `0`.
+    fn listed(&self) -> io::Result<Vec<Process>> {
+        let mut listed = Vec::new();
+        self.each(&mut |cgroup| {
+            let Some(text) = unless_gone(fs::read_to_string(cgroup.join("cgroup.procs")))? else { return Ok(()) };
+            for line in text.lines() {
+                match line.parse::<i32>() {
+                    Ok(0) | Err(_) => listed.push(Process::unseen()),
+                    Ok(pid) => listed.extend(Process::read(pid)?.filter(Process::is_alive)),
+                }
+            }
+            Ok(())
+        })?;
+        Ok(listed)
     }
 
     /// Sends SIGKILL to all in it at once: no fork escapes.

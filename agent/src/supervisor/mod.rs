@@ -12,13 +12,15 @@
 //! Whoever says "never started" makes the same record first, and then no shim can ever start that step.
 //!
 //! What can't be known: if the shim alone is killed, nobody saw how the body ended. What it left behind is found in the step's
-//! own cgroup; where there is none, only what stayed in its session is.
+//! own cgroup; where there is none, only what stayed in its session is. From another pid namespace nothing is found, and
+//! nothing is concluded.
 
 mod as_user;
 mod cgroup;
 mod cgroups;
 mod launch;
 mod limits;
+mod namespaces;
 mod process;
 mod record;
 mod shim;

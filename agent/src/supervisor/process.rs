@@ -6,6 +6,8 @@ use std::io;
 use holdfast_common::text::{bounded, one_line};
 use serde::{Deserialize, Serialize};
 
+use super::namespaces::Namespaces;
+
 /// A process that can't be taken for a later one with the same id on the same boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Identity {
@@ -17,7 +19,7 @@ pub(super) struct Identity {
 /// A process of a step that was seen alive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Survivor {
-    /// Its id when it was seen. For people: never signal it by that.
+    /// Its id when it was seen; 0 if it can't be seen from here. For people: never signal it by that.
     pub pid: i32,
     /// Its name. Data from outside.
     pub name: String,
@@ -60,6 +62,12 @@ impl Process {
         })
     }
 
+    /// One that is known to be there and can't be seen from here. Nothing signals it.
+    pub(super) fn unseen() -> Self {
+        let identity = Identity { pid: 0, started: 0 };
+        Self { identity, parent: 0, group: 0, session: 0, name: "not seen from here".to_owned(), state: '?' }
+    }
+
     /// Neither a zombie nor going: it can still do something.
     pub(super) fn is_alive(&self) -> bool {
         !matches!(self.state, 'Z' | 'X' | 'x')
@@ -70,8 +78,9 @@ impl Process {
     }
 }
 
-/// All processes. One that comes while this runs may be missed.
+/// All processes. One that comes while this runs may be missed. An error where `/proc` is of another pid namespace.
 pub(super) fn all() -> io::Result<Vec<Process>> {
+    Namespaces::own()?;
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };

@@ -7,6 +7,7 @@ use holdfast_common::outcome::Exit;
 use holdfast_common::time::{Millis, Wall};
 use serde::{Deserialize, Serialize};
 
+use super::namespaces::Namespaces;
 use super::process::{Identity, Survivor};
 use crate::boottime::BootId;
 use crate::durable;
@@ -20,16 +21,9 @@ pub(super) enum StartRecord {
     Started {
         /// When, for people.
         at: Wall,
-        /// The shim, which leads its session.
-        shim: Identity,
-        /// The boot on which the shim's id means anything.
-        boot: BootId,
-        /// The machine that booted, by its fingerprint; empty where it could not be told.
-        #[serde(default)]
-        machine: String,
-        /// The cgroup that the body never ran outside of.
-        #[serde(default)]
-        cgroup: Option<PathBuf>,
+        /// By what its processes are known.
+        #[serde(flatten)]
+        marks: Marks,
     },
     /// Nobody ever may begin.
     NeverStarted {
@@ -38,6 +32,24 @@ pub(super) enum StartRecord {
         /// For people.
         why: String,
     },
+}
+
+/// By what the processes of a step are known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Marks {
+    /// The shim, which leads its session.
+    pub(super) shim: Identity,
+    /// The boot on which the shim's id means anything.
+    pub(super) boot: BootId,
+    /// The machine that booted, by its fingerprint; empty where it could not be told.
+    #[serde(default)]
+    pub(super) machine: String,
+    /// The shim's, in which its id and the cgroup's path mean anything; `None` in records of earlier versions.
+    #[serde(default)]
+    pub(super) namespaces: Option<Namespaces>,
+    /// The cgroup that the body never ran outside of.
+    #[serde(default)]
+    pub(super) cgroup: Option<PathBuf>,
 }
 
 impl StartRecord {

@@ -3,13 +3,13 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::cgroup::Cgroup;
+use super::namespaces;
 use super::process::{self, Identity, Process, Survivor};
-use super::record::{ExitRecord, StartRecord};
+use super::record::{ExitRecord, Marks, StartRecord};
 use crate::boottime::BootId;
 use crate::durable;
 use crate::places::StepFolder;
@@ -47,7 +47,7 @@ pub enum Sight {
     Session,
     /// This machine has booted since: none can live.
     Booted,
-    /// Another boot, and perhaps of another machine: none is found from here, wherever they live.
+    /// Another boot, and perhaps of another machine, or another pid namespace: none is found from here, wherever they live.
     Nothing,
 }
 
@@ -64,10 +64,10 @@ impl Known {
 }
 
 pub(super) fn survey(folder: &StepFolder, here: &str) -> io::Result<Known> {
-    let (shim, boot, machine, cgroup) = match StartRecord::read(folder)? {
+    let marks = match StartRecord::read(folder)? {
         None => return Ok(Known::NotYetStarted),
         Some(StartRecord::NeverStarted { why, .. }) => return Ok(Known::NeverStarted { why }),
-        Some(StartRecord::Started { shim, boot, machine, cgroup, .. }) => (shim, boot, machine, cgroup),
+        Some(StartRecord::Started { marks, .. }) => marks,
     };
     if let Some(record) = ExitRecord::read(folder)? {
         return Ok(Known::Ended(record));
@@ -79,19 +79,17 @@ pub(super) fn survey(folder: &StepFolder, here: &str) -> io::Result<Known> {
     if let Some(record) = ExitRecord::read(folder)? {
         return Ok(Known::Ended(record));
     }
-    let (left, sight) = left_of(shim, &boot, &machine, cgroup, here)?;
+    let (left, sight) = left_of(&marks, here)?;
     Ok(Known::Gone { survivors: left.iter().map(Process::survivor).collect(), sight })
 }
 
 pub(super) fn signal_survivors(folder: &StepFolder, here: &str, kill: bool) -> io::Result<usize> {
-    let Some(StartRecord::Started { shim, boot, machine, cgroup, .. }) = StartRecord::read(folder)? else {
-        return Ok(0);
-    };
+    let Some(StartRecord::Started { marks, .. }) = StartRecord::read(folder)? else { return Ok(0) };
     if durable::is_locked(&File::open(folder.start())?)? {
         return Ok(0);
     }
-    let (left, sight) = left_of(shim, &boot, &machine, cgroup.clone(), here)?;
-    if let (true, Sight::Cgroup, Some(cgroup)) = (kill && !left.is_empty(), sight, cgroup) {
+    let (left, sight) = left_of(&marks, here)?;
+    if let (true, Sight::Cgroup, Some(cgroup)) = (kill && !left.is_empty(), sight, marks.cgroup) {
         return Cgroup::at(cgroup).kill().map(|()| left.len());
     }
     let signal = if kill { Signal::KILL } else { Signal::TERM };
@@ -105,20 +103,26 @@ pub(super) fn signal_survivors(folder: &StepFolder, here: &str, kill: bool) -> i
 /// Removes the step's cgroup, if there is nothing in it and its shim is gone. Whether it is gone.
 pub(super) fn tidy(folder: &StepFolder) -> io::Result<bool> {
     match StartRecord::read(folder)? {
-        Some(StartRecord::Started { cgroup: Some(cgroup), .. }) => {
+        Some(StartRecord::Started { marks: Marks { cgroup: Some(cgroup), .. }, .. }) => {
             if durable::is_locked(&File::open(folder.start())?)? {
                 return Ok(false);
             }
             Cgroup::at(cgroup.clone()).remove()?;
             Ok(!cgroup.exists())
         }
-        Some(StartRecord::Started { cgroup: None, .. } | StartRecord::NeverStarted { .. }) | None => Ok(true),
+        Some(StartRecord::Started { marks: Marks { cgroup: None, .. }, .. } | StartRecord::NeverStarted { .. })
+        | None => Ok(true),
     }
 }
 
 /// A handle of the shim, while its process is there: it can be read once the process has ended.
 pub(super) fn handle_of_shim(folder: &StepFolder) -> Option<OwnedFd> {
-    let Ok(Some(StartRecord::Started { shim, .. })) = StartRecord::read(folder) else { return None };
+    let Ok(Some(StartRecord::Started { marks: Marks { shim, namespaces, .. }, .. })) = StartRecord::read(folder) else {
+        return None;
+    };
+    if !namespaces::are_shared(namespaces.as_ref()) {
+        return None;
+    }
     let handle = pidfd_open(Pid::from_raw(shim.pid)?, PidfdFlags::empty()).ok()?;
     let now = Process::read(shim.pid).ok()??;
     (now.identity == shim).then_some(handle)
@@ -146,20 +150,18 @@ pub(super) fn signal_if_still(process: &Process, signal: Signal) -> io::Result<b
 }
 
 /// What lives of a step without a shim, as far as it is seen from `here`, a machine by its fingerprint.
-fn left_of(
-    shim: Identity,
-    boot: &BootId,
-    machine: &str,
-    cgroup: Option<PathBuf>,
-    here: &str,
-) -> io::Result<(Vec<Process>, Sight)> {
+fn left_of(marks: &Marks, here: &str) -> io::Result<(Vec<Process>, Sight)> {
+    let Marks { shim, boot, machine, namespaces, cgroup } = marks;
     if *boot != BootId::read()? {
         let is_this_machine = !machine.is_empty() && machine == here;
         return Ok((Vec::new(), if is_this_machine { Sight::Booted } else { Sight::Nothing }));
     }
-    match cgroup.map(|path| Cgroup::at(path).processes()) {
+    if !namespaces::are_shared(namespaces.as_ref()) {
+        return Ok((Vec::new(), Sight::Nothing));
+    }
+    match cgroup.clone().map(|path| Cgroup::at(path).processes()) {
         Some(Ok(processes)) => Ok((processes, Sight::Cgroup)),
-        Some(Err(_)) | None => Ok((session_of(shim)?, Sight::Session)),
+        Some(Err(_)) | None => Ok((session_of(*shim)?, Sight::Session)),
     }
 }
 

@@ -260,3 +260,40 @@ fn a_change_is_stopped_with_its_step_and_a_look_has_a_group_of_its_own() {
     program.inspect();
     assert_eq!(ids()[2], ids()[0], "in one that is ended as a whole");
 }
+
+#[test]
+fn a_configuration_or_an_identity_that_others_can_write_is_refused() {
+    let program = Program::of("true");
+    let (config, identity) = (program.folder.0.join("agent.toml"), program.folder.0.join("identity"));
+    let text = format!(
+        "state_dir = {:?}\n[coordinator]\naddress = \"127.0.0.1:1\"\n[identity]\ndir = {identity:?}\n",
+        program.folder.0
+    );
+    std::fs::write(&config, text).unwrap();
+    std::fs::create_dir(&identity).unwrap();
+    let says = |word: &str| {
+        let output = Command::new(AGENT).args([word, "--config"]).arg(&config).output().unwrap();
+        assert!(!output.status.success(), "it has not joined");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let permit = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    for word in ["check-config", "run"] {
+        for (path, sound, what) in [(&config, 0o640, "the configuration"), (&identity, 0o700, "the identity's folder")]
+        {
+            permit(path, sound);
+            assert!(!says(word).contains(what), "{word}");
+            for mode in [sound | 0o020, sound | 0o002] {
+                permit(path, mode);
+                let said = says(word);
+                assert!(said.contains(what) && said.contains("chmod go-w"), "{word} {mode:o}: {said}");
+            }
+            permit(path, sound);
+            std::os::unix::fs::chown(path, Some(65534), None).unwrap();
+            let said = says(word);
+            assert!(said.contains(what) && said.contains("belongs to user 65534"), "{word}: {said}");
+            std::os::unix::fs::chown(path, Some(0), None).unwrap();
+        }
+    }
+}

@@ -1,18 +1,23 @@
 //! Recorded ids of processes that came to mean others: in a pid namespace, where the next id can be chosen, and after another boot.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use holdfast_agent::places::StepFolder;
 use holdfast_agent::supervisor::{Known, Sight, Supervisor};
 use rustix::process::{Signal, kill_process};
 
-use crate::host::Host;
+use crate::cgroup::Steps;
+use crate::host::{BOUND, Host};
 use crate::support::{AGENT, eventually};
 
 /// Says to a test that it runs inside.
 const INSIDE: &str = "HOLDFAST_TEST_INSIDE";
+/// Says that, and in which cgroup the step is to be.
+const CGROUP: &str = "HOLDFAST_TEST_CGROUP";
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// Runs this very test again in namespaces of its own, or says that it is there.
@@ -20,17 +25,24 @@ fn is_inside(test: &str, unshare: &[&str]) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
     }
+    let said = again_inside(test, unshare, INSIDE, "1".as_ref());
+    assert!(said.contains("1 passed"), "{said}");
+    false
+}
+
+/// Runs a test again in namespaces of its own, with a word in its environment. Answers what it said.
+fn again_inside(test: &str, unshare: &[&str], name: &str, value: &OsStr) -> String {
     let output = Command::new("unshare")
         .args(unshare)
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture", "--test-threads", "1"])
-        .env(INSIDE, "1")
+        .env(name, value)
         .stdin(Stdio::null())
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
-    false
+    assert!(output.status.success(), "{said}");
+    said
 }
 
 /// A process with this id, and a session of its own.
@@ -114,4 +126,97 @@ fn another_boot_proves_processes_gone_on_the_same_machine_only() {
         assert!(body.is_alive(), "what has its id on this boot is a stranger");
         assert!(Command::new("umount").arg(BOOT_ID).status().unwrap().success());
     }
+}
+
+#[test]
+fn from_another_pid_namespace_nothing_of_a_step_is_told_as_gone() {
+    // Where the step's start record lies, for the process inside.
+    const FOLDER: &str = "HOLDFAST_TEST_STEP";
+    let test = "strangers::from_another_pid_namespace_nothing_of_a_step_is_told_as_gone";
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        let (step, supervisor) = (StepFolder::at(folder.into()), Supervisor::running(AGENT.as_ref()));
+        let unseen = Known::Gone { survivors: Vec::new(), sight: Sight::Nothing };
+        assert_eq!(supervisor.survey(&step).unwrap(), unseen);
+        assert_eq!(supervisor.wait(&step, Duration::ZERO).unwrap(), unseen);
+        assert_eq!(supervisor.signal_survivors(&step, true).unwrap(), 0);
+        return;
+    }
+    for with_cgroup in [true, false] {
+        let (host, steps) = (Host::new(), Steps::new());
+        let step = host.step(1);
+        let mut launch = host.shell("echo $$ > body; exec sleep 1000");
+        launch.cgroup = with_cgroup.then(|| steps.step(1));
+        host.supervisor.start(&step, &launch).unwrap();
+        let body = host.process("body");
+        kill_process(host.shim_of(&step), Signal::KILL).unwrap();
+        eventually("the shim is gone", || (host.supervisor.survey(&step).unwrap() != Known::Running).then_some(()));
+        // A /proc of its own, and the /proc of outside.
+        for unshare in [&["--pid", "--fork", "--mount-proc"][..], &["--pid", "--fork"]] {
+            let said = again_inside(test, unshare, FOLDER, step.path().as_os_str());
+            assert!(said.contains("1 passed"), "{said}");
+        }
+        assert!(body.is_alive(), "it lives, and nobody inside could see it");
+        let Known::Gone { survivors, .. } = host.supervisor.survey(&step).unwrap() else { panic!("it is there") };
+        assert!(survivors.iter().any(|one| one.pid == body.0), "{survivors:?}");
+    }
+}
+
+#[test]
+fn a_shim_that_sees_the_processes_of_another_namespace_starts_nothing() {
+    let test = "strangers::a_shim_that_sees_the_processes_of_another_namespace_starts_nothing";
+    if !is_inside(test, &["--pid", "--fork"]) {
+        return;
+    }
+    let host = Host::new();
+    let refused = host.supervisor.start(&host.step(1), &host.shell("echo $$ > body")).expect_err("refused");
+    assert!(refused.to_string().contains("another pid namespace"), "{refused}");
+    assert_eq!(host.wrote("body"), None);
+}
+
+#[test]
+fn a_process_of_another_namespace_in_a_steps_cgroup_is_somebody() {
+    let (host, steps) = (Host::new(), Steps::new());
+    let step = host.step(1);
+    let mut launch = host.shell("echo $$ > body; exec sleep 1000");
+    let test = "strangers::a_process_of_another_namespace_in_a_steps_cgroup_is_somebody";
+    if let Some(cgroup) = std::env::var_os(CGROUP) {
+        // The step is of this namespace; who is in its cgroup is not.
+        launch.cgroup = Some(cgroup.into());
+        host.supervisor.start(&step, &launch).unwrap();
+        let shim = host.shim_of(&step);
+        let body = host.process("body");
+        eventually("a stranger is in", || {
+            let text = fs::read_to_string(Path::new(launch.cgroup.as_ref()?).join("cgroup.procs")).ok()?;
+            text.lines().any(|line| line == "0").then_some(())
+        });
+        kill_process(shim, Signal::KILL).unwrap();
+        let pid = body.0;
+        drop(body);
+        let known = eventually("shim and body are gone", || {
+            let known = host.supervisor.survey(&step).unwrap();
+            matches!(&known, Known::Gone { survivors, .. } if survivors.iter().all(|one| one.pid != pid))
+                .then_some(known)
+        });
+        let Known::Gone { survivors, sight: Sight::Cgroup } = &known else { panic!("{known:?}") };
+        assert!(!known.is_settled() && survivors.iter().all(|one| one.pid == 0), "{survivors:?}");
+        assert!(host.supervisor.signal_survivors(&step, true).unwrap() > 0);
+        let known = host.supervisor.wait(&step, BOUND).unwrap();
+        assert_eq!(known, Known::Gone { survivors: Vec::new(), sight: Sight::Cgroup });
+        return;
+    }
+    let cgroup = steps.step(1);
+    let stranger = std::thread::scope(|scope| {
+        let inside =
+            scope.spawn(|| again_inside(test, &["--pid", "--fork", "--mount-proc"], CGROUP, cgroup.as_os_str()));
+        eventually("the body is in its cgroup", || {
+            let text = fs::read_to_string(cgroup.join("cgroup.procs")).ok()?;
+            (text.lines().count() > 0).then_some(())
+        });
+        let mut stranger = Command::new("sleep").arg("1000").spawn().unwrap();
+        fs::write(cgroup.join("cgroup.procs"), stranger.id().to_string()).unwrap();
+        let said = inside.join().unwrap();
+        assert!(said.contains("1 passed"), "{said}");
+        stranger.wait().unwrap()
+    });
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&stranger), Some(9), "the cgroup was killed as a whole");
 }

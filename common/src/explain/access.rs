@@ -71,7 +71,7 @@ pub(super) const PROTOCOL_VERSION: Explanation = Explanation {
 pub(super) const SESSION_REPLACED: Explanation = Explanation {
     what: "Another connection of the same agent took over, and this one was closed. One agent has one session.",
     still_true: "Leases belong to attempts, not to connections: they go on in the newer session.",
-    next: "Once is normal after a network fault. If it repeats, two processes or two copies of the machine use one identity: stop one of them.",
+    next: "Once is normal after a network fault: it comes back by itself. If it repeats, two processes or two copies of the machine use one identity: stop one of them.",
 };
 
 pub(super) const INTERNAL: Explanation = Explanation {

@@ -51,9 +51,9 @@ pub(super) const REVOKED: Explanation = Explanation {
 };
 
 pub(super) const COPIED: Explanation = Explanation {
-    what: "This agent's certificate is known, and its journal is not where the coordinator last saw it: it is older, another one, or on another machine. Two copies of one agent are, or were, alive.",
+    what: "This agent's certificate is known, and its journal is not where the coordinator last saw it: it is older, another one, on another machine, or in another process while the agent was in contact. Two copies of one agent are, or were, alive.",
     still_true: "This session was refused. The identity gets no new work, and its journal's word proves nothing in recovery. What runs under a live lease goes on.",
-    next: "Find the copy and stop it. Then holdfast agent unlock NAME --reason TEXT --confirm NAME. If its journal was lost for good, add --admit-new-journal. A refused agent asks again within half a minute.",
+    next: "Find out which of the two is the copy before anything is deleted: who is refused may be the agent itself. Stop the copy. Then holdfast agent unlock NAME --reason TEXT --confirm NAME. If its journal was lost for good, add --admit-new-journal. A refused agent asks again within half a minute.",
 };
 
 pub(super) const PIN: Explanation = Explanation {

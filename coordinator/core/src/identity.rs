@@ -3,6 +3,8 @@
 //! ```text
 //!   Hello of the same journal, from where it stood or later, with a token that it has     known: welcome
 //!   Hello of another journal, of one that is behind, or with a token that it had          copied: refused, locked
+//!   the same of another process, while the one in contact answers                         copied: refused, locked
+//!   the same of another process, while the one in contact neither answers nor has ended   waits: refused for now
 //! ```
 //!
 //! A token is known to be kept when the agent says so, or presents it. Tokens that were sent since count too: a connection
@@ -111,6 +113,8 @@ pub enum Copied {
     OtherJournal,
     /// The same journal on another machine, while the agent was in contact.
     OtherMachine,
+    /// The same journal in two living processes.
+    OtherProcess,
     /// Its word against that of a resource.
     Contradicted,
 }
@@ -126,6 +130,7 @@ impl Copied {
             Copied::Contradicted => {
                 "a journal that says of a step that it never started, although its resource shows it as applied"
             }
+            Copied::OtherProcess => "the same journal in another process while the agent was in contact",
             Copied::OtherMachine => "the same journal on another machine while the agent was in contact",
         }
     }
@@ -142,8 +147,21 @@ pub struct Shown {
     pub token: Option<String>,
     /// Its machine; empty where it can't tell.
     pub machine: String,
-    /// The agent has a session now.
-    pub in_contact: bool,
+    /// What there is of an older session.
+    pub older: Older,
+}
+
+/// An older session of the agent, when a Hello comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Older {
+    /// There is none, or it has ended.
+    None,
+    /// It is of the same process, or one of the two does not tell of which: the newer one takes its place.
+    Yields,
+    /// It is of another process, which said after this Hello that it is there.
+    Answers,
+    /// It is of another process, which was asked and has not answered yet.
+    Silent,
 }
 
 /// What a Hello comes to.
@@ -154,6 +172,8 @@ pub enum Greeting {
     Known,
     /// It is the agent, on another machine than before.
     Moved,
+    /// It may be the agent, and comes again: whether the process before it is gone is not known yet.
+    Waits,
     /// It is a copy, or the agent is one.
     Copied(Copied),
 }
@@ -165,6 +185,9 @@ impl Identity {
             let incarnation = self.journal.as_ref().map_or(shown.incarnation, |journal| journal.incarnation);
             self.lock.get_or_insert(Lock { since: now, copied, incarnation });
             return Greeting::Copied(copied);
+        }
+        if shown.older == Older::Silent && !self.admits_new_journal {
+            return Greeting::Waits;
         }
         self.admits_new_journal = false;
         let moved = self.is_elsewhere(shown);
@@ -232,7 +255,11 @@ impl Identity {
         if !known.has(shown.token.as_deref()) {
             return Some(Copied::OldToken);
         }
-        (shown.in_contact && self.is_elsewhere(shown)).then_some(Copied::OtherMachine)
+        match (shown.older, self.is_elsewhere(shown)) {
+            (Older::Yields | Older::Answers, true) => Some(Copied::OtherMachine),
+            (Older::Answers, false) => Some(Copied::OtherProcess),
+            (Older::None | Older::Silent, _) | (Older::Yields, false) => None,
+        }
     }
 
     fn is_elsewhere(&self, shown: &Shown) -> bool {
@@ -286,7 +313,7 @@ mod tests {
             sequence: 5,
             token: token.map(str::to_owned),
             machine: "here".to_owned(),
-            in_contact: false,
+            older: Older::None,
         }
     }
 
@@ -346,15 +373,36 @@ mod tests {
 
     #[test]
     fn another_machine_is_a_copy_beside_the_agent_and_a_move_without_it() {
-        let elsewhere = |in_contact| Shown { machine: "there".to_owned(), in_contact, ..shown(Some("a")) };
+        let elsewhere = |older| Shown { machine: "there".to_owned(), older, ..shown(Some("a")) };
+        for older in [Older::Yields, Older::Answers] {
+            let mut identity = known();
+            assert_eq!(greet(&mut identity, &elsewhere(older), "b"), Greeting::Copied(Copied::OtherMachine));
+            assert_eq!(identity.machine, "here");
+        }
         let mut identity = known();
-        assert_eq!(greet(&mut identity, &elsewhere(true), "b"), Greeting::Copied(Copied::OtherMachine));
-        assert_eq!(identity.machine, "here");
-        let mut identity = known();
-        assert_eq!(greet(&mut identity, &elsewhere(false), "b"), Greeting::Moved);
+        assert_eq!(greet(&mut identity, &elsewhere(Older::Silent), "b"), Greeting::Waits);
+        assert_eq!(greet(&mut identity, &elsewhere(Older::None), "b"), Greeting::Moved);
         assert_eq!((identity.machine.as_str(), identity.moved_at), ("there", Some(Wall(7))));
         let silent = Shown { machine: String::new(), ..shown(Some("a")) };
         assert_eq!(greet(&mut identity, &silent, "c"), Greeting::Known, "who can't tell is told nothing of");
+    }
+
+    #[test]
+    fn another_process_is_a_copy_beside_one_that_answers_waits_for_one_that_does_not_and_follows_one_that_is_gone() {
+        let beside = |older| Shown { older, ..shown(Some("a")) };
+        let mut identity = known();
+        let before = identity.clone();
+        assert_eq!(greet(&mut identity, &beside(Older::Silent), "b"), Greeting::Waits);
+        assert_eq!(identity, before, "nothing is concluded of it");
+        for (older, token) in [(Older::Yields, "b"), (Older::None, "c")] {
+            assert_eq!(greet(&mut identity, &beside(older), token), Greeting::Known, "{older:?}");
+        }
+        assert_eq!(greet(&mut identity, &beside(Older::Answers), "d"), Greeting::Copied(Copied::OtherProcess));
+        let lock = identity.lock.clone().expect("locked");
+        assert_eq!((lock.copied, lock.incarnation), (Copied::OtherProcess, ONE));
+        // A token that is over says more than who is there beside it.
+        assert!(identity.kept("c"));
+        assert_eq!(greet(&mut identity, &beside(Older::Silent), "e"), Greeting::Copied(Copied::OldToken));
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Agents and their live sessions.
 //!
-//! An agent has at most one live session: a newer `Hello` of the same certificate takes the older one's place. The
-//! driver sends through here on its own thread, so nothing here waits: a message goes into the session's bounded queue
+//! An agent has at most one live session: a newer `Hello` of the same process takes the older one's place, one of another
+//! process only what has ended: see [`beside`]. The driver sends through here on its own thread, so nothing here waits: a message goes into the session's bounded queue
 //! or is lost, and what is lost is derived again from the committed state.
 
+mod beside;
 pub mod mass_loss;
 mod message;
 mod offers;
@@ -156,6 +157,10 @@ struct Live {
     offers: Offers,
     /// Looks that somebody waits for; their answers are shown and not kept.
     looks: BTreeMap<EvidenceId, oneshot::Sender<Finding>>,
+    /// Those who asked whether its process is still there.
+    pings: BTreeMap<u64, oneshot::Sender<()>>,
+    /// How often that was asked.
+    pinged: u64,
 }
 
 /// What is known of an agent, for a list.
@@ -235,13 +240,9 @@ impl Directory {
         }
     }
 
-    /// Whether the agent has a session now.
-    #[must_use]
-    pub fn in_contact(&self, name: &AgentName) -> bool {
-        self.lock().get(name).is_some_and(|known| known.live.is_some())
-    }
-
     /// Begins a session of an agent that said this of itself, and is that. `welcome` is its first message; an older session of the agent is told that it was replaced.
+    /// False, and nothing is begun, where one of another process has come meanwhile.
+    #[must_use]
     pub fn attach(
         &self,
         name: &AgentName,
@@ -250,12 +251,17 @@ impl Directory {
         outgoing: &Outgoing,
         welcome: v1::Welcome,
         now: Wall,
-    ) {
+    ) -> bool {
         let (profile, standing) = hello;
-        outgoing.send(v1::connect_response::Message::Welcome(welcome));
-        let (asked, looks, offers) = (BTreeMap::new(), BTreeMap::new(), Offers::default());
-        let live = Some(Live { session, outgoing: outgoing.clone(), stands: false, asked, offers, looks });
         let mut agents = self.lock();
+        if agents.get(name).is_some_and(|known| known.is_beside(&profile.instance)) {
+            return false;
+        }
+        outgoing.send(v1::connect_response::Message::Welcome(welcome));
+        let (asked, looks, pings) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let offers = Offers::default();
+        let live =
+            Some(Live { session, outgoing: outgoing.clone(), stands: false, asked, offers, looks, pings, pinged: 0 });
         let drained = agents.get(name).and_then(|known| known.drained.clone());
         if drained.is_some() {
             outgoing.send(Drained::message(drained.as_ref()));
@@ -271,6 +277,7 @@ impl Directory {
             tracing::info!(agent = %name, "a newer session of the agent takes over");
             older.outgoing.bye(Code::SessionReplaced, Code::SessionReplaced.title());
         }
+        true
     }
 
     /// An agent came and speaks none of our versions. It has no session, and is shown with why. Says whether that is news.

@@ -83,10 +83,10 @@ impl Outgoing {
         self.over.cancel();
     }
 
-    /// Whether the session has been ended from this side.
+    /// Whether the session has been ended from either side.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.over.is_cancelled()
+        self.over.is_cancelled() || self.sender.is_closed()
     }
 
     /// Returns once the session has been ended from either side.

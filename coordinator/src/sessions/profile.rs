@@ -24,6 +24,8 @@ pub struct Profile {
     pub targets: Vec<String>,
     /// For people.
     pub version: String,
+    /// Which process of the agent said it; empty where it did not tell.
+    pub instance: String,
 }
 
 /// Why an agent can't take a target's work. Shown as words for people.
@@ -74,6 +76,7 @@ impl From<&Hello> for Profile {
             adapters: hello.adapters.clone(),
             targets: hello.targets.clone(),
             version: hello.version.clone(),
+            instance: hello.instance.clone(),
         }
     }
 }
@@ -91,12 +94,18 @@ impl Profile {
             adapters: BTreeSet::new(),
             targets: Vec::new(),
             version: bounded(&one_line(&hello.version), LONGEST),
+            instance: String::new(),
         }
     }
 
     /// Whether it has every label that the target selects by.
     pub(crate) fn matches(&self, target: &TargetSpec) -> bool {
         matches(&self.labels, target)
+    }
+
+    /// Whether another process says that it is the same agent, as far as both tell.
+    pub(super) fn is_of_another_process(&self, other: &str) -> bool {
+        !self.instance.is_empty() && !other.is_empty() && self.instance != other
     }
 
     /// Why it can't take this target's work; `None` where it can.

@@ -19,6 +19,7 @@ fn profile(labels: &[(&str, &str)], adapters: &[&str]) -> Profile {
         adapters: adapters.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>(),
         targets: Vec::new(),
         version: String::new(),
+        instance: String::new(),
     }
 }
 
@@ -46,7 +47,8 @@ struct Attached {
 
 fn attach(directory: &Directory, name: &str, profile: Profile) -> Attached {
     let (session, (outgoing, answers)) = (SessionId(Uuid::new_v4()), Outgoing::new());
-    directory.attach(&agent(name), (profile, Standing::default()), session, &outgoing, v1::Welcome::default(), NOW);
+    let hello = (profile, Standing::default());
+    assert!(directory.attach(&agent(name), hello, session, &outgoing, v1::Welcome::default(), NOW));
     Attached { session, outgoing, answers }
 }
 

@@ -2,6 +2,7 @@
 
 use holdfast_proto::v1;
 use holdfast_proto::v1::connect_request::Message as Say;
+use holdfast_proto::v1::connect_response::Message as Hear;
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic_prost::ProstCodec;
 
@@ -187,4 +188,68 @@ async fn a_stop_waits_for_nobody_who_says_nothing() {
     });
     assert_eq!(crate::world::problem(&end.await).code.to_string(), "HF-6004");
     drop((silent_socket, silent_session));
+}
+
+/// The Hello of one process of an agent, with the token of its last Welcome.
+fn of_process(instance: &str, token: &str) -> Say {
+    Say::Hello(v1::Hello { instance: instance.to_owned(), session_token: token.to_owned(), ..hello(1) })
+}
+
+async fn said(world: &World, first: Say) -> Agent {
+    let agent = Agent::silent(world, "web-07").await;
+    agent.say(first).await;
+    agent
+}
+
+async fn ping(agent: &mut Agent) -> u64 {
+    match agent.hear().await {
+        Some(Hear::Ping(v1::Ping { number })) => number,
+        other => panic!("no ping: {other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_process_beside_one_that_answers_is_a_copy_and_the_session_stands() {
+    let world = World::new().await;
+    let mut older = said(&world, of_process("one", "")).await;
+    let token = older.welcome().await.session_token;
+    older.say(Say::WelcomeKept(v1::WelcomeKept {})).await;
+    let mut newer = said(&world, of_process("two", &token)).await;
+    let number = ping(&mut older).await;
+    older.say(Say::Pong(v1::Pong { number: number + 1 })).await;
+    older.say(Say::Pong(v1::Pong { number })).await;
+    let bye = newer.bye().await;
+    assert_eq!(bye.code, "HF-4018");
+    assert!(bye.detail.contains("in another process"), "{bye:?}");
+    assert_eq!(older.heartbeat(vec![claim(3)]).await, [v1::LeaseAnswer::Superseded], "the older one goes on");
+    let mut admin = world.admin().await;
+    let agents = admin.list_agents(v1::ListAgentsRequest::default()).await.unwrap().into_inner().agents;
+    assert!(agents[0].lock.is_some() && agents[0].contact() == v1::Contact::Connected, "{agents:?}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_process_waits_for_one_that_does_not_answer_and_is_welcome_once_that_is_gone() {
+    let world = World::new().await;
+    let mut older = said(&world, of_process("one", "")).await;
+    let token = older.welcome().await.session_token;
+    older.say(Say::WelcomeKept(v1::WelcomeKept {})).await;
+    let mut newer = said(&world, of_process("two", &token)).await;
+    ping(&mut older).await;
+    assert_eq!(newer.bye().await.code, "HF-5001", "it is told to try again, and nothing is concluded");
+    let mut admin = world.admin().await;
+    let agents = admin.list_agents(v1::ListAgentsRequest::default()).await.unwrap().into_inner().agents;
+    assert!(agents[0].lock.is_none() && agents[0].contact() == v1::Contact::Connected, "{agents:?}");
+
+    // The end of the older one is seen while the newer one waits.
+    let mut newer = said(&world, of_process("two", &token)).await;
+    ping(&mut older).await;
+    drop(older);
+    let token = newer.welcome().await.session_token;
+    newer.say(Say::WelcomeKept(v1::WelcomeKept {})).await;
+    // The same process again: nobody is asked.
+    let mut again = said(&world, of_process("two", &token)).await;
+    again.welcome().await;
+    assert_eq!(newer.bye().await.code, "HF-5005");
+    world.stop().await;
 }

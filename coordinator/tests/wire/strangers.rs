@@ -70,6 +70,7 @@ fn row(message: &Say) -> Row {
         Say::InquiryAnswer(_) => row("inquiry_answer", 0, Some("an answer to inquiry")),
         Say::Detach(_) => row("detach", 0, Some("an absence")),
         Say::WelcomeKept(_) => row("welcome_kept", 0, None),
+        Say::Pong(_) => row("pong", 0, None),
     }
 }
 
@@ -118,6 +119,7 @@ fn messages(about: &About) -> Vec<Say> {
         }),
         Say::Detach(v1::Detach { claims: claim.into_iter().collect(), ..v1::Detach::default() }),
         Say::WelcomeKept(v1::WelcomeKept {}),
+        Say::Pong(v1::Pong { number: 1 }),
     ];
     all.extend(reports);
     let kinds: BTreeSet<String> = all.iter().map(|message| row(message).field.to_owned()).collect();

@@ -30,6 +30,8 @@ pub struct Hello {
     pub session_token: String,
     /// By which its machine is known again; empty where the host can't tell.
     pub machine: String,
+    /// Which process of the agent says it; empty where it does not tell.
+    pub instance: String,
     /// What it says of its host.
     pub labels: BTreeMap<String, String>,
     /// The adapters that its host offers, by name.
@@ -97,6 +99,7 @@ pub fn hello_from_wire(hello: v1::Hello) -> Result<Hello, Invalid> {
     word("hello.version", &hello.version)?;
     word("hello.session_token", &hello.session_token)?;
     word("hello.machine", &hello.machine)?;
+    word("hello.instance", &hello.instance)?;
     Ok(Hello {
         protocol_versions: hello.protocol_versions,
         incarnation: parsed("hello.incarnation", &hello.incarnation)?,
@@ -104,6 +107,7 @@ pub fn hello_from_wire(hello: v1::Hello) -> Result<Hello, Invalid> {
         boot_id: hello.boot_id,
         session_token: hello.session_token,
         machine: hello.machine,
+        instance: hello.instance,
         labels: hello.labels.into_iter().collect(),
         adapters: hello.adapters.into_iter().collect(),
         targets: hello.targets,
@@ -188,6 +192,7 @@ mod tests {
             (v1::Hello { version: "x".repeat(257), ..hello() }, "hello.version"),
             (v1::Hello { session_token: "x".repeat(257), ..hello() }, "hello.session_token"),
             (v1::Hello { machine: "\t".to_owned(), ..hello() }, "hello.machine"),
+            (v1::Hello { instance: "x".repeat(257), ..hello() }, "hello.instance"),
             (v1::Hello { adapters: vec!["x".to_owned(); 33], ..hello() }, "hello.adapters"),
             (v1::Hello { targets: vec!["\u{1b}".to_owned()], ..hello() }, "hello.targets"),
             (held(None, 1), "claim"),

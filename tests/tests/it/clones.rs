@@ -190,6 +190,38 @@ async fn the_same_journal_on_another_machine_is_refused_while_the_agent_is_in_co
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_living_copy_on_the_same_machine_does_not_take_over_and_its_word_ends_no_work() {
+    let (mut cluster, operator, ledger) = with_box().await;
+    let (label, name) = begun(&operator, &ledger, Duration::from_secs(30), "unsafe").await;
+    heard_for(&operator, &name, Duration::from_secs(1)).await;
+    // The step waits at its gate, so nothing of the folder changes: the copy has the latest token, and no lock of the shim.
+    let state = Copy::take(&cluster, &name);
+    let log = cluster.coordinator().log();
+    let sessions = format!("an agent is in contact agent={name} ");
+    let began = count(&log, &sessions);
+    let mut copy = Copy::start(&cluster, &name, &state);
+    copy.until_refused().await;
+    assert_eq!(copy.process.status(), None);
+    let locked = agent(&operator, &name).await;
+    let why = locked.lock.clone().expect("locked").why;
+    assert!(why.contains("in another process"), "{why}");
+    assert_eq!(locked.contact(), Contact::Connected, "the agent itself is not disturbed");
+    heard_for(&operator, &name, Duration::from_secs(2)).await;
+    assert_eq!((count(&log, &sessions), count(&log, "takes over")), (began, 0), "its session stands");
+    copy.process.kill();
+    ledger.open_gate("go");
+    let ended = operator.until_ended(&label).await;
+    assert_eq!(holdfast_tests::api::state_of(&ended), holdfast_proto::v1::DeploymentState::Succeeded, "{ended:#?}");
+    ledger.check_begun(1);
+
+    // Locked or not, a restart of the agent itself is let in: its process before is gone.
+    cluster.agent(&name).kill();
+    cluster.agent(&name).start();
+    let ready = cluster.agent(&name).ops();
+    ready.until_status("/readyz", 200).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copied_key_alone_is_refused_and_locks_the_agent_for_new_work_while_running_work_ends() {
     let (mut cluster, operator, ledger) = with_box().await;
     let (label, name) = begun(&operator, &ledger, Duration::from_secs(30), "unsafe").await;

@@ -374,6 +374,7 @@ async fn converse(mut session: Session, work: &Offer, heard: &mut Vec<(u64, Opti
             | Hears::OfferAnswer(_)
             | Hears::InquiryAnswer(_)
             | Hears::WelcomeKept(_)
+            | Hears::Pong(_)
             | Hears::Detach(_) => {}
         }
     }

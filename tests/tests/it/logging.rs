@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use holdfast_proto::v1::{AttestedRunner, AttestedTarget, DecisionKind, DeploymentState};
+use holdfast_proto::v1::{AttestedRunner, AttestedTarget, Contact, DecisionKind, DeploymentState};
 use holdfast_tests::cluster::{Cluster, LONG, Plan, SHORT};
 use holdfast_tests::files::command_target;
+use holdfast_tests::wait;
 use serde::Deserialize;
 use serde::de::{Error, MapAccess, Visitor};
 use serde_json::Value;
@@ -142,4 +143,21 @@ async fn a_heartbeat_is_no_line() {
     assert_eq!(count(&cluster), before);
     ledger.open_gate("go");
     operator.until_state(&label, DeploymentState::Succeeded).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hangup_is_told_in_the_log_and_ends_nothing() {
+    let cluster = Plan::new(PROGRAM).start().await;
+    let pids = [cluster.coordinator().pid(), cluster.agent("web-01").pid()].map(|pid| pid.to_string());
+    for (name, pid) in ["coordinator", "web-01"].into_iter().zip(&pids) {
+        let sent = std::process::Command::new("kill").args(["-HUP", pid]).status().expect("kill can be started");
+        assert!(sent.success());
+        wait::until_true("the hangup to be told", wait::SOON, || {
+            raw(&cluster, name).contains("SIGHUP: nothing to reload")
+        })
+        .await;
+    }
+    let operator = cluster.operator();
+    operator.until_contact("web-01", Contact::Connected).await;
+    assert_eq!([cluster.coordinator().pid(), cluster.agent("web-01").pid()].map(|pid| pid.to_string()), pids);
 }

@@ -167,12 +167,14 @@ impl<'a> Group<'a> {
     }
 
     /// What lives on of the step, once the body is reaped. Every orphan of it is a child of this process, so without children
-    /// and with an empty cgroup there is none, and the list of all processes, which is long on a busy host, is not read.
+    /// and with an empty cgroup there is none, and the list of all processes, which is long on a busy host, is not read. A list
+    /// that can't be read is not empty.
     pub(super) fn survivors(&self) -> Vec<Process> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let has_children = !matches!(waitid(WaitId::All, options), Err(rustix::io::Errno::CHILD));
         let below = if has_children { process::living_descendants(getpid().as_raw_pid()) } else { Ok(Vec::new()) };
-        let found = below.unwrap_or_default().into_iter().chain(self.in_cgroup().unwrap_or_default());
+        let or_somebody = |found: io::Result<Vec<Process>>| found.unwrap_or_else(|_| vec![Process::unseen()]);
+        let found = or_somebody(below).into_iter().chain(or_somebody(self.in_cgroup()));
         found.map(|one| (one.identity.pid, one)).collect::<BTreeMap<_, _>>().into_values().collect()
     }
 

@@ -20,8 +20,9 @@ use rustix::process::{getpid, set_child_subreaper, setsid};
 use super::as_user;
 use super::cgroup::Cgroup;
 use super::launch::{Answer, Launch, Refusal};
+use super::namespaces::Namespaces;
 use super::process::Process;
-use super::record::StartRecord;
+use super::record::{Marks, StartRecord};
 use crate::boottime::{BootId, BootTime, wall_now};
 use crate::config::Limits;
 use crate::crash::{self, CrashPoint};
@@ -140,14 +141,16 @@ fn read_launch(folder: &StepFolder) -> io::Result<Launch> {
 }
 
 fn start_record(launch: &Launch, cgroup: Option<&Cgroup>) -> io::Result<StartRecord> {
+    let namespaces = Namespaces::own()?;
     let me = Process::read(getpid().as_raw_pid())?.ok_or(io::ErrorKind::NotFound)?;
-    Ok(StartRecord::Started {
-        at: wall_now(),
+    let marks = Marks {
         shim: me.identity,
         boot: BootId::read()?,
         machine: launch.machine.clone(),
+        namespaces: Some(namespaces),
         cgroup: cgroup.map(|cgroup| cgroup.path().to_owned()),
-    })
+    };
+    Ok(StartRecord::Started { at: wall_now(), marks })
 }
 
 /// The target's lock, or a refusal: no body runs without it.

@@ -46,13 +46,31 @@ pub(super) async fn greet(
     outgoing: &Outgoing,
     hello: &mut Hello,
 ) -> Result<Greeted, End> {
-    let (token, standing) = identity::judge(shared, agent, hello).await?;
-    if let Some(labels) = &standing.labels {
-        hello.labels.clone_from(labels);
-    }
     let position = position(shared);
     if let Some(seen) = hello.seen {
         compare(agent, seen, position);
+    }
+    let fingerprint = &certificate.fingerprint;
+    tracing::debug!(%agent, fingerprint, incarnation = %hello.incarnation, journal = hello.journal_sequence, "hello");
+    loop {
+        // Where another process of the agent came first meanwhile, all is judged again.
+        if let Some(greeted) = begin(shared, agent, outgoing, hello, position).await? {
+            return Ok(greeted);
+        }
+    }
+}
+
+/// Begins its session, unless there is one of another process by then.
+async fn begin(
+    shared: &Shared,
+    agent: &AgentName,
+    outgoing: &Outgoing,
+    hello: &mut Hello,
+    position: Position,
+) -> Result<Option<Greeted>, End> {
+    let (token, standing) = identity::judge(shared, agent, hello, outgoing).await?;
+    if let Some(labels) = &standing.labels {
+        hello.labels.clone_from(labels);
     }
     let session = SessionId(Uuid::new_v4());
     let hash = identity::hash(&token);
@@ -67,11 +85,10 @@ pub(super) async fn greet(
         max_log_bytes: shared.limits.max_log_bytes,
         reconnect_spread: Some(duration_to_wire(spread(shared.directory.count()))),
     };
-    let fingerprint = &certificate.fingerprint;
-    tracing::debug!(%agent, fingerprint, incarnation = %hello.incarnation, journal = hello.journal_sequence, "hello");
-    shared.directory.attach(agent, (Profile::from(&*hello), standing), session, outgoing, welcome, shared.now());
+    let said = (Profile::from(&*hello), standing);
+    let begun = shared.directory.attach(agent, said, session, outgoing, welcome, shared.now());
     let speaker = Speaker { agent: agent.clone(), incarnation: hello.incarnation };
-    Ok(Greeted { session, speaker, token: hash })
+    Ok(begun.then_some(Greeted { session, speaker, token: hash }))
 }
 
 /// What is kept of the agent, what is due to it, and what its journal says.

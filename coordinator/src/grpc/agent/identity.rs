@@ -4,15 +4,19 @@ use holdfast_common::code::Code;
 use holdfast_common::id::AgentName;
 use holdfast_common::spec::hex;
 use holdfast_common::time::Wall;
-use holdfast_coordinator_core::identity::{Copied, Greeting, Identity, Shown};
+use holdfast_coordinator_core::identity::{Copied, Greeting, Identity, Older, Shown};
 use holdfast_proto::convert::Hello;
 
 use super::session::{End, Session};
 use crate::auth::{Hash, Secret};
 use crate::driver::{self, Judged};
 use crate::grpc::shared::Shared;
-use crate::sessions::{Profile, Standing};
+use crate::sessions::{Outgoing, Profile, Standing};
 use crate::store::Act;
+
+/// What an agent is told while it is not known whether the process before it is gone.
+const WAITS: &str =
+    "another process of this agent has a session, and has neither answered nor ended: try again in a few seconds";
 
 /// What a Hello came to.
 #[derive(Clone, Debug)]
@@ -24,10 +28,15 @@ struct Seen {
 }
 
 /// The token for the Welcome, and what the agent's identity is. A copy is an error, and raised.
-pub(super) async fn judge(shared: &Shared, agent: &AgentName, hello: &Hello) -> Result<(String, Standing), End> {
+pub(super) async fn judge(
+    shared: &Shared,
+    agent: &AgentName,
+    hello: &Hello,
+    outgoing: &Outgoing,
+) -> Result<(String, Standing), End> {
     let fresh = Secret::generate().map_err(|error| End::new(Code::Internal, error.to_string()))?;
     let fresh = fresh.reveal().to_owned();
-    let shown = shown(shared, agent, hello);
+    let shown = shown(hello, shared.directory.older(agent, &hello.instance, outgoing).await);
     let (name, offered) = (agent.clone(), hash(&fresh));
     let (written_shown, written_offered) = (shown.clone(), offered.clone());
     let judged = shared.driver.identify(agent.clone(), move |identity, now| {
@@ -52,6 +61,7 @@ pub(super) async fn judge(shared: &Shared, agent: &AgentName, hello: &Hello) -> 
         Greeting::Moved => {
             tracing::warn!(%agent, machine = shown.machine, "an agent is on another machine than before")
         }
+        Greeting::Waits => return Err(End::new(Code::NoAnswer, WAITS)),
         Greeting::Copied(copied) => return Err(raise(shared, agent, hello, copied, seen)),
     }
     Ok((token, seen.standing))
@@ -74,13 +84,13 @@ pub(super) fn hash(token: &str) -> String {
     hex(&Hash::of(token).0)
 }
 
-fn shown(shared: &Shared, agent: &AgentName, hello: &Hello) -> Shown {
+fn shown(hello: &Hello, older: Older) -> Shown {
     Shown {
         incarnation: hello.incarnation,
         sequence: hello.journal_sequence,
         token: (!hello.session_token.is_empty()).then(|| hash(&hello.session_token)),
         machine: hello.machine.clone(),
-        in_contact: shared.directory.in_contact(agent),
+        older,
     }
 }
 
@@ -95,7 +105,7 @@ fn acts(agent: &AgentName, seen: &Seen, shown: &Shown, now: Wall) -> Vec<Act> {
     let by = format!("agent {agent}");
     let act = |kind, detail| Act { at: now, by: by.clone(), kind, about: agent.to_string(), detail };
     match seen.greeting {
-        Greeting::Known => Vec::new(),
+        Greeting::Known | Greeting::Waits => Vec::new(),
         Greeting::Moved => vec![act("agent_moved", format!("to machine {}", shown.machine))],
         Greeting::Copied(copied) if seen.locked_now => vec![act("agent_locked", copied.words().to_owned())],
         Greeting::Copied(_) => Vec::new(),

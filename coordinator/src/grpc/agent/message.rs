@@ -85,6 +85,10 @@ pub(super) async fn take(session: &mut Session, message: v1::ConnectRequest) -> 
             identity::kept(session);
             Ok(Next::GoOn)
         }
+        Said::Pong(v1::Pong { number }) => {
+            session.shared.directory.pong(&session.speaker.agent, session.id, number);
+            Ok(Next::GoOn)
+        }
         Said::Detach(detach) => leave(session, detach).await,
     }
 }

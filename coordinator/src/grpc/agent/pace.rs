@@ -80,7 +80,8 @@ pub(super) fn cost(request: &ConnectRequest) -> u64 {
             | Message::Report(_)
             | Message::InquiryAnswer(_)
             | Message::Detach(_)
-            | Message::WelcomeKept(_),
+            | Message::WelcomeKept(_)
+            | Message::Pong(_),
         )
         | None => 0,
     };

@@ -66,7 +66,8 @@ fn is_shown(targets: Option<&[TargetSpec]>, profile: &Profile) -> bool {
 fn joined(stored: &Stored) -> Option<Profile> {
     let labels = stored.identity.as_ref()?.enrolled.as_ref()?.labels.clone();
     let incarnation = IncarnationId(Uuid::nil());
-    Some(Profile { incarnation, labels, adapters: BTreeSet::new(), targets: Vec::new(), version: String::new() })
+    let (version, instance) = (String::new(), String::new());
+    Some(Profile { incarnation, labels, adapters: BTreeSet::new(), targets: Vec::new(), version, instance })
 }
 
 async fn stored(shared: &Shared) -> Result<BTreeMap<AgentName, Stored>, Status> {
