@@ -352,6 +352,7 @@ fn gap(open: &mut Open, gap: Gap) -> v1::ReadLogsResponse {
     }
     let (reason, removed_at) = match gap.reason {
         GapReason::CutOnHost => (v1::LogGapReason::CutOnHost, None),
+        GapReason::NoRoomOnHost => (v1::LogGapReason::NoRoomOnHost, None),
         GapReason::LostOnHost => (v1::LogGapReason::LostOnHost, None),
         GapReason::CutByCoordinator => (v1::LogGapReason::CutByCoordinator, None),
         GapReason::LostByCoordinator => (v1::LogGapReason::LostByCoordinator, None),
