@@ -12,7 +12,7 @@ const WIDE: u16 = 100;
 /// As a table.
 #[must_use]
 pub fn agents(agents: &[v1::Agent], canvas: Canvas<'_>) -> Table {
-    let why = agents.iter().any(|agent| gets_nothing(agent));
+    let why = agents.iter().any(gets_nothing);
     // A narrow terminal has what matters; `agent show` has the rest.
     let wide = canvas.terminal.width.is_none_or(|width| width >= WIDE);
     let mut columns = vec!["agent", "contact", "heard", "labels", "holds"];
