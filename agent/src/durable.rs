@@ -1,8 +1,8 @@
 //! Files that are whole or absent, and stay after power loss once a call returned.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -22,11 +22,12 @@ pub(crate) fn ensure_dir(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes directories, each below one that is there or comes before it, and makes that stay: each parent is synced once.
+/// Makes directories that are their owner's alone, each below one that is there or comes before it, and makes that stay: each
+/// parent is synced once.
 pub(crate) fn ensure_dirs(folders: &[&Path]) -> io::Result<()> {
     let mut changed: Vec<&Path> = Vec::new();
     for folder in folders {
-        match std::fs::create_dir(folder) {
+        match DirBuilder::new().mode(0o700).create(folder) {
             Ok(()) if changed.contains(&parent(folder)) => {}
             Ok(()) => changed.push(parent(folder)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}

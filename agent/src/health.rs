@@ -7,6 +7,7 @@
 //! | descriptors | ready | there are too few for new work |
 //! | journal | ready | the journal's file is gone, another one, or can't be written |
 //! | identity | ready | the coordinator refuses this agent: as a copy, or as one that was removed |
+//! | certificate | ready | its own is not good now, by this host's clock: no coordinator lets it in |
 //! | serving | ready | it starts, or is to stop |
 //!
 //! Contact with the coordinator is no part: an agent without it carries on with what it holds. It is a note, as is what is held and
@@ -30,6 +31,10 @@ pub const DEFAULT_OPS_PORT: u16 = 7445;
 
 /// What is worth knowing of the certificates: whether the newest files count.
 pub(crate) fn certificates(health: &Health, tls: &ClientTls) {
+    let own = tls.clone();
+    health.ready("certificate", move || {
+        own.must_be_good_now().map_or_else(|why| State::Not(why.to_string()), |()| State::Ok)
+    });
     let tls = tls.clone();
     health.note("certificates", move || match (tls.trouble(), tls.must_be_good_now()) {
         (Some(why), _) => format!("the newest files can't be used, the ones before still count: {why}"),

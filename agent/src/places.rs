@@ -295,3 +295,22 @@ impl StepFolder {
         self.0.join("signalled.spare")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attempts_folders_are_their_owners_alone_from_the_beginning() {
+        let state = std::env::temp_dir().join(format!("holdfast-places-{}", uuid::Uuid::new_v4()));
+        let (places, attempt) = (Places::below(&state), AttemptId(uuid::Uuid::from_u128(1)));
+        places.prepare().expect("made");
+        let step = places.make_step(attempt, &StepName::new("one").expect("a name")).expect("made");
+        let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o7777;
+        let folder = places.attempt(attempt);
+        for path in [folder.clone(), folder.join("work"), folder.join("steps"), step.path().to_owned()] {
+            assert_eq!(mode(&path), SHUT, "{}", path.display());
+        }
+        fs::remove_dir_all(state).expect("removed");
+    }
+}

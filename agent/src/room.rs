@@ -83,6 +83,12 @@ impl HostRoom {
         verdict.takes_offers && (self.0.is_none() || Descriptors::now().are_enough())
     }
 
+    /// What is short, for people; `None` where there is room for everything.
+    #[must_use]
+    pub fn lack(&self) -> Option<String> {
+        self.with_looked(|looked| looked.lack()).flatten()
+    }
+
     /// A write found no room: gives the reserve to what must be written.
     pub fn release(&self) {
         let _nothing_to_release =
@@ -121,6 +127,15 @@ impl Looked {
         };
         self.gauge.look(self.since.elapsed(), self.wanted);
         Verdict::of(self.gauge.room(), *self.descriptors.borrow())
+    }
+
+    fn lack(&self) -> Option<String> {
+        let (room, descriptors) = (self.gauge.room(), *self.descriptors.borrow());
+        match (room.takes_new_work(), descriptors.are_enough()) {
+            (false, _) => Some(room.to_string()),
+            (true, false) => Some(descriptors.to_string()),
+            (true, true) => None,
+        }
     }
 }
 

@@ -96,9 +96,6 @@ pub async fn run(config: Config, mut requests: Requests) -> Result<(), Error> {
     if let Err(error) = tls.must_be_good_now() {
         tracing::error!(%error, "no coordinator will let this agent in: set the clock, or join again with holdfast-agent join");
     }
-    if let Some(folder) = folder {
-        tokio::spawn(renew::keep(config.coordinator.address.clone(), tls.clone(), folder, stop.clone()));
-    }
     let _journal_says_what_is_wrong = std::fs::create_dir_all(&config.state_dir);
     let descriptors = room::watch_descriptors();
     let room = Arc::new(HostRoom::on(&config.state_dir, config.disk.reserve_bytes, descriptors.clone()));
@@ -106,6 +103,10 @@ pub async fn run(config: Config, mut requests: Requests) -> Result<(), Error> {
     room::register(&health, room.watch(), descriptors);
     let _ops = health::serve(&config, health.clone(), Arc::clone(&metrics)).await?;
     let Some(journal) = open(&config, &room, &mut requests, &manager).await? else { return Ok(()) };
+    // Not before the state folder is this agent's alone: another one may be renewing the same identity.
+    if let Some(folder) = folder {
+        tokio::spawn(renew::keep(config.coordinator.address.clone(), tls.clone(), folder, stop.clone()));
+    }
     health::certificates(&health, &tls);
     let standing = Standing::default();
     health::register(&health, &config, &pulse, &metrics, &standing, requests.clone())?;

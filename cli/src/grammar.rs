@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn help_says_nothing_of_this_process_environment() {
         let help = Cli::command().render_long_help().to_string();
-        for name in ["HOLDFAST_ADDRESS", "HOLDFAST_CA", "HOLDFAST_TOKEN", "HOLDFAST_SERVER_NAME", "HOLDFAST_CONTEXT"] {
+        for name in holdfast_net::config::OPERATOR_VARIABLES {
             assert!(help.contains(name), "{name}");
         }
     }

@@ -129,7 +129,7 @@ impl Peer {
     pub async fn heartbeat(&mut self, claims: &[Claim]) -> HeartbeatAnswer {
         self.heartbeats += 1;
         let number = self.heartbeats;
-        self.say(Says::Heartbeat(Heartbeat { number, claims: claims.to_vec() })).await;
+        self.say(Says::Heartbeat(Heartbeat { number, claims: claims.to_vec(), no_room: None })).await;
         self.hear("a heartbeat's answer", |message| match message {
             Hears::HeartbeatAnswer(answer) if answer.number == number => Some(answer.clone()),
             _ => None,

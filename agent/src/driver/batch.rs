@@ -361,7 +361,9 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         while live.sent.len() > UNANSWERED {
             live.sent.pop_first();
         }
-        let heartbeat = v1::Heartbeat { number: live.number, claims };
+        let begins_no_step = !self.verdict.can_begin;
+        let no_room = self.room.lack().map(|why| v1::NoRoom { why, begins_no_step });
+        let heartbeat = v1::Heartbeat { number: live.number, claims, no_room };
         self.say(connect_request::Message::Heartbeat(heartbeat));
     }
 

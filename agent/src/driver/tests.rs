@@ -438,6 +438,22 @@ fn lease_counts_from_when_the_heartbeat_was_sent() {
 }
 
 #[test]
+fn a_heartbeat_says_what_the_host_has_no_room_for() {
+    let mut agent = Agent::new();
+    let (_descriptors, watched) = tokio::sync::watch::channel(holdfast_net::room::Descriptors::Enough);
+    // More than any disk has.
+    let room = HostRoom::on(&agent.folder, 1 << 60, watched);
+    agent.driver = agent.driver.take().map(|driver| driver.on(Arc::new(room)));
+    agent.connect(1, 1);
+    *agent.now.0.borrow_mut() += 1_000;
+    agent.driver.as_mut().unwrap().step(Vec::new());
+    let said = agent.said();
+    let mut beats = said.iter().filter_map(|said| if let Message::Heartbeat(beat) = said { Some(beat) } else { None });
+    let no_room = beats.next_back().and_then(|beat| beat.no_room.clone()).expect("it says so");
+    assert!(no_room.begins_no_step && no_room.why.contains("the disk is full"), "{no_room:?}");
+}
+
+#[test]
 fn attempt_is_superseded_also_by_an_answer_to_no_heartbeat_and_never_renewed_by_one() {
     let mut agent = Agent::new();
     agent.connect(1, 1);

@@ -100,6 +100,11 @@ impl Folder {
         serde_json::from_slice(&bytes).map(Some).map_err(|source| Error::Content { path, source })
     }
 
+    /// Since when that identity is in it.
+    pub(super) fn since(&self) -> Option<std::time::SystemTime> {
+        fs::metadata(self.current().join("identity.json")).and_then(|metadata| metadata.modified()).ok()
+    }
+
     /// The key that is asked with: the same one until an answer was heard.
     pub(super) fn asking_key(&self) -> Result<KeyPair, Error> {
         let folder = self.joining();

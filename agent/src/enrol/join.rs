@@ -82,7 +82,8 @@ pub async fn join(args: Args) -> Result<Vec<String>, Box<Problem>> {
     let place = Place::of(&args)?;
     let name = name(&args)?;
     let folder = Folder::at(&place.identity);
-    if let Some(kept) = folder.read().map_err(|error| unusable(&error))?.filter(|kept| kept.agent != name.as_str()) {
+    let kept = folder.read().map_err(|error| unusable(&error))?;
+    if let Some(kept) = kept.as_ref().filter(|kept| kept.agent != name.as_str()) {
         let title = format!("this host is enrolled as {}, not as {name}", kept.agent);
         let problem =
             Problem::new(Code::Config, title).known(format!("its identity is in {}", place.identity.display()));
@@ -100,7 +101,10 @@ pub async fn join(args: Args) -> Result<Vec<String>, Box<Problem>> {
         clock: Some(SystemTime::now().into()),
     };
     let answer = ask::enroll(&args.coordinator, &tls, &token, asked).await;
-    let answer = answer.map_err(|error| refused(error, &args.coordinator))?;
+    let answer = answer.map_err(|error| {
+        let problem = refused(error, &args.coordinator);
+        if kept.is_some() { is_already(problem, &name, folder.since(), &args) } else { problem }
+    })?;
     let certificate =
         answer.certificate.clone().ok_or_else(|| plain(Code::InvalidMessage, &"the answer has no certificate"))?;
     let labels: BTreeMap<String, String> = answer.labels.clone().into_iter().collect();
@@ -264,6 +268,21 @@ fn refused(error: ask::Error, address: &str) -> Box<Problem> {
     }
 }
 
+/// The token of a host that has joined is used, most likely by this host: nobody else is to be suspected before that is said.
+fn is_already(problem: Box<Problem>, name: &AgentName, since: Option<SystemTime>, args: &Args) -> Box<Problem> {
+    if problem.code != Code::JoinTokenUsed {
+        return problem;
+    }
+    let since = since.and_then(|since| jiff::Timestamp::try_from(since).ok());
+    let since = since.map(|since| format!(", since {since:.0}")).unwrap_or_default();
+    let title = format!("this host is {name} already{since}, and the join token was used");
+    let told = Problem::new(Code::JoinTokenUsed, title).known(problem.title);
+    let told = problem.known.into_iter().fold(told, Problem::known);
+    let told = told.so("the identity that is here was not touched, and goes on");
+    let told = told.next(format!("holdfast-agent run --config {}", args.config.display()));
+    Box::new(told.next("to join anew, a token of its own is needed: holdfast agent token create"))
+}
+
 fn unreachable(error: &channel::Error, address: &str) -> Box<Problem> {
     match error {
         channel::Error::Address { .. } | channel::Error::Count { .. } | channel::Error::Name(_) => {
@@ -311,6 +330,26 @@ fn plain(code: Code, error: &dyn std::fmt::Display) -> Box<Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_that_has_joined_is_told_so_before_anybody_is_suspected() {
+        use clap::Parser as _;
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            args: Args,
+        }
+        let args = Line::parse_from(["join", "--coordinator", "here:7443", "--ca", "ca.pem"]).args;
+        let name = AgentName::new("web-01").expect("a name");
+        let told = |code| {
+            let refusal = Problem::new(code, "refused").next("somebody else had the token");
+            is_already(Box::new(refusal), &name, Some(UNIX_EPOCH), &args)
+        };
+        let used = told(Code::JoinTokenUsed);
+        assert!(used.title.starts_with("this host is web-01 already, since 1970-01-01T00:00:00Z"), "{used}");
+        assert!(!used.to_string().contains("somebody else"), "{used}");
+        assert_eq!(told(Code::NoAnswer).title, "refused", "any other refusal is told as it came");
+    }
 
     #[test]
     fn a_pin_is_read_as_it_is_shown() {

@@ -51,7 +51,7 @@ pub use prune::prune;
 pub(crate) use system::{About, Desk, environment as call_environment, shown};
 
 /// Bound of each output file of a step.
-const OUTPUT_BYTES: u64 = 16 * 1024 * 1024;
+pub(crate) const OUTPUT_BYTES: u64 = 16 * 1024 * 1024;
 /// How long the shim waits for the target's lock: the shim of the step before may be on its last lines.
 const LOCK_WAIT: Millis = Millis(2_000);
 /// How long output is waited for after the body ended.

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use holdfast_proto::v1::LogStream;
 
+use crate::hands::OUTPUT_BYTES;
 use crate::places::StepFolder;
 use crate::supervisor::{Known, Supervisor, Written};
 
@@ -28,6 +29,8 @@ pub(super) struct Piece {
 pub(super) struct End {
     /// Read and not kept.
     pub(super) cut: u64,
+    /// Not for the bound, but because the disk was full.
+    pub(super) cut_for_room: bool,
     /// Kept, and gone from the file.
     pub(super) lost: u64,
     /// Nobody saw how it ended.
@@ -67,10 +70,16 @@ pub(super) fn next(
     let is_rest = only_end || sent >= length;
     let end = written.filter(|_| is_rest).map(|written| End {
         cut: written.cut,
+        cut_for_room: had_no_room(&written),
         lost: kept.saturating_sub(sent.max(length)),
         unknown: written.held_open,
     });
     Ok(Some(Piece { data, kept, end }))
+}
+
+/// A shim keeps all that it may: what it cut before its bound, it could not write.
+fn had_no_room(written: &Written) -> bool {
+    written.cut > 0 && written.kept < OUTPUT_BYTES
 }
 
 fn nobody_saw(length: u64) -> Written {
@@ -91,4 +100,16 @@ fn read(path: &Path, offset: u64, bound: u64) -> io::Result<(Vec<u8>, u64)> {
         file.take(bound.min(length - offset)).read_to_end(&mut data)?;
     }
     Ok((data, length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_cut_before_the_bound_is_told_as_lost_for_lack_of_room() {
+        let no_room = |kept, cut| had_no_room(&Written { kept, cut, ..Written::default() });
+        assert!(no_room(5, 1) && no_room(OUTPUT_BYTES - 1, 1));
+        assert!(!no_room(OUTPUT_BYTES, 1) && !no_room(5, 0));
+    }
 }

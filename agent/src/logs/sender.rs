@@ -259,6 +259,7 @@ fn request(following: &Following, piece: Piece) -> UploadLogRequest {
         kept: piece.kept,
         lost: end.map_or(0, |end| end.lost),
         end_unknown: end.is_some_and(|end| end.unknown),
+        cut_for_room: end.is_some_and(|end| end.cut_for_room),
     }
 }
 

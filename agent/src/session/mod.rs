@@ -11,13 +11,15 @@
 
 mod message;
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use holdfast_common::code::Code as Stable;
 use holdfast_common::id::SessionId;
 use holdfast_common::text::{bounded, one_line};
+use holdfast_common::time::Wall;
 use holdfast_net::backoff::Backoff;
 use holdfast_net::channel::{self, Addresses, Limits};
+use holdfast_net::peer::Validity;
 use holdfast_net::tls::ClientTls;
 use holdfast_proto::v1::agent_service_client::AgentServiceClient;
 use holdfast_proto::v1::{ConnectRequest, ConnectResponse, Hello, Pong, connect_request, connect_response};
@@ -169,8 +171,9 @@ pub async fn keep(
         let hurry = owner.down().await;
         let Some(ended) = tried.filter(|_| !going.is_cancelled()) else { return };
         // The same trouble is told once, not with every try.
-        if ended.to_string() != last {
-            last = ended.to_string();
+        let why = reason(&ended, tls.validity(), wall_now());
+        if why != last {
+            last = why;
             tracing::warn!(reason = %last, "no session with the coordinator");
         }
         let delay = match (ended.heals(), hurry) {
@@ -184,6 +187,40 @@ pub async fn keep(
             () = tokio::time::sleep(delay) => {}
         }
     }
+}
+
+/// Why there is no session. An own certificate that is past its end comes first: nothing else helps before that.
+fn reason(ended: &Ended, own: Option<Validity>, now: Wall) -> String {
+    let over = own.map(|own| own.until).filter(|until| *until <= now);
+    let over = over.and_then(|until| jiff::Timestamp::from_microsecond(until.0).ok()).map(|until| {
+        format!("this agent's own certificate ended on {until:.0}, by this host's clock: set it, or join again; ")
+    });
+    let alert = match ended {
+        Ended::Status(status) => tls_alert(status).map(|alert| format!("; the coordinator {alert}")),
+        Ended::Dial(_) | Ended::Closed | Ended::Bye { .. } | Ended::Invalid(_) | Ended::NoWelcome(_) => None,
+    };
+    format!("{}{ended}{}", over.unwrap_or_default(), alert.unwrap_or_default())
+}
+
+/// What the other side of TLS said as it closed, in words: it says so only after the handshake, when the first call fails.
+fn tls_alert(status: &Status) -> Option<String> {
+    const SAID: &str = "received fatal alert: ";
+    let sources = std::iter::successors(std::error::Error::source(status), |error| error.source());
+    let alert =
+        sources.map(ToString::to_string).find_map(|text| text.split_once(SAID).map(|(_, rest)| rest.to_owned()))?;
+    let word: String = alert.chars().take_while(char::is_ascii_alphanumeric).collect();
+    Some(match word.as_str() {
+        "CertificateExpired" => "finds this agent's certificate expired, by its clock".to_owned(),
+        "CertificateRevoked" => "finds this agent's certificate revoked".to_owned(),
+        "UnknownCA" => "does not trust the authority of this agent's certificate".to_owned(),
+        "CertificateRequired" => "was shown no certificate".to_owned(),
+        word => format!("refused the connection by TLS ({word})"),
+    })
+}
+
+fn wall_now() -> Wall {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Wall(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
 async fn once(
@@ -245,7 +282,9 @@ async fn open(
 /// Not by way of the driver, which may have much to do: it says that this process is there, and no more.
 fn pong(pongs: &mpsc::WeakSender<ConnectRequest>, number: u64) {
     let pong = ConnectRequest { message: Some(connect_request::Message::Pong(Pong { number })) };
-    let _asked_again_with_the_next_hello = pongs.upgrade().map(|pongs| pongs.try_send(pong));
+    if let Some(pongs) = pongs.upgrade() {
+        let _asked_again_with_the_next_hello = pongs.try_send(pong);
+    }
 }
 
 async fn receive(
@@ -278,4 +317,22 @@ mod tests {
             assert!(!bye(code).heals(), "{code}");
         }
     }
+
+    #[test]
+    fn a_refusal_by_tls_is_told_in_words_and_an_own_certificate_that_is_over_by_its_end() {
+        let alert = std::io::Error::other("received fatal alert: CertificateExpired");
+        let ended = Ended::from(Status::from_error(Box::new(std::io::Error::other(Outer(alert)))));
+        let own = |until| Some(Validity { from: Wall(0), until: Wall(until) });
+        let told = reason(&ended, own(2), Wall(1));
+        assert!(told.ends_with("; the coordinator finds this agent's certificate expired, by its clock"), "{told}");
+        assert!(!told.contains("own certificate ended"), "{told}");
+        let told = reason(&ended, own(1_000_000), Wall(2_000_000));
+        assert!(told.starts_with("this agent's own certificate ended on 1970-01-01T00:00:01Z"), "{told}");
+        let plain = reason(&Ended::Closed, None, Wall(1));
+        assert_eq!(plain, "the coordinator closed the stream");
+    }
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("transport error")]
+    struct Outer(#[source] std::io::Error);
 }

@@ -95,19 +95,44 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
     let ended = tokio::select! {
         biased;
         () = interrupted(), if args.follow => return Ok(ExitCode::Interrupted),
-        ended = reading.all(&client, request, context) => ended,
+        ended = reading.all(&client, request.clone(), context) => ended,
     };
     ended?;
     if !reading.told {
         let label = holdfast_common::text::one_line(&about.label);
-        context.printer.talk(&format!("{}; what is known of each step: holdfast show {label}", nothing(narrowed)))?;
+        let now = client.deployment(&about.id).await?;
+        let nothing = nothing(&never_began(&now, &request), narrowed);
+        context.printer.talk(&format!("{nothing}; what is known of each step: holdfast show {label}"))?;
     }
     Ok(ExitCode::Done)
 }
 
 /// What is said where there was nothing to print.
-fn nothing(narrowed: bool) -> &'static str {
-    if narrowed { "nothing that was asked for was written" } else { "no step wrote anything" }
+fn nothing(never_began: &[String], narrowed: bool) -> String {
+    match never_began {
+        [] if narrowed => "nothing that was asked for was written".to_owned(),
+        [] => "no step wrote anything".to_owned(),
+        [step] => format!("step {step} never began, so it wrote nothing"),
+        steps => format!("steps {} never began, so they wrote nothing", steps.join(", ")),
+    }
+}
+
+/// The steps that were asked for, where it is known of each that no process of it ever ran, nor will.
+fn never_began(deployment: &v1::Deployment, asked: &v1::ReadLogsRequest) -> Vec<String> {
+    let attempts = deployment.attempts.iter().filter(|one| asked.attempt == 0 || one.number == asked.attempt);
+    let runs = attempts.flat_map(|one| &one.steps).filter(|run| asked.step.is_empty() || run.name == asked.step);
+    let mut steps: Vec<String> = Vec::new();
+    for run in runs {
+        let not_spawned = run.exit.as_ref().is_some_and(|exit| exit.kind() == v1::ExitKind::NotSpawned);
+        if !not_spawned && run.state() != v1::StepState::NotStarted {
+            return Vec::new();
+        }
+        let name = holdfast_common::text::one_line(&run.name);
+        if !steps.contains(&name) {
+            steps.push(name);
+        }
+    }
+    steps
 }
 
 /// Attempt, step, stream.
@@ -277,4 +302,35 @@ impl Reading {
 fn row(piece: v1::ReadLogsResponse, context: &mut Context) -> Result<(), Failure> {
     let whole = holdfast_proto::json::to_json("ReadLogsResponse", &piece);
     Ok(context.printer.streamed(&Record { whole, name: piece.step, text: String::new() })?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_that_never_began_is_told_as_such_and_one_that_may_yet_begin_is_not() {
+        let run = |name: &str, state: v1::StepState, exit: Option<v1::ExitKind>| v1::StepRun {
+            name: name.to_owned(),
+            state: state as i32,
+            exit: exit.map(|kind| v1::Exit { kind: kind as i32, ..v1::Exit::default() }),
+            ..v1::StepRun::default()
+        };
+        let told = |steps, step: &str| {
+            let attempts = vec![v1::Attempt { number: 1, steps, ..v1::Attempt::default() }];
+            let asked = v1::ReadLogsRequest { step: step.to_owned(), ..v1::ReadLogsRequest::default() };
+            nothing(&never_began(&v1::Deployment { attempts, ..v1::Deployment::default() }, &asked), !step.is_empty())
+        };
+        let refused = || run("one", v1::StepState::Failed, Some(v1::ExitKind::NotSpawned));
+        let after = || run("two", v1::StepState::NotStarted, None);
+        assert_eq!(told(vec![refused()], ""), "step one never began, so it wrote nothing");
+        assert_eq!(told(vec![refused(), after()], ""), "steps one, two never began, so they wrote nothing");
+        let silent = run("two", v1::StepState::Applied, Some(v1::ExitKind::Exited));
+        assert_eq!(told(vec![refused(), silent.clone()], "one"), "step one never began, so it wrote nothing");
+        assert_eq!(told(vec![refused(), silent], ""), "no step wrote anything");
+        assert_eq!(
+            told(vec![run("two", v1::StepState::Pending, None)], "two"),
+            "nothing that was asked for was written"
+        );
+    }
 }

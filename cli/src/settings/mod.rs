@@ -43,7 +43,7 @@ pub struct Connection {
     #[arg(long, global = true, value_name = "NAME")]
     pub server_name: Option<String>,
     /// File with the operator's token; a token itself is only taken from HOLDFAST_TOKEN, because everybody on the
-    /// machine can read options
+    /// machine can read options [env: HOLDFAST_TOKEN_FILE]
     #[arg(long, global = true, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 }

@@ -12,7 +12,7 @@ const WIDE: u16 = 100;
 /// As a table.
 #[must_use]
 pub fn agents(agents: &[v1::Agent], canvas: Canvas<'_>) -> Table {
-    let why = agents.iter().any(|agent| agent.drained.is_some() || agent.away.is_some());
+    let why = agents.iter().any(gets_nothing);
     // A narrow terminal has what matters; `agent show` has the rest.
     let wide = canvas.terminal.width.is_none_or(|width| width >= WIDE);
     let mut columns = vec!["agent", "contact", "heard", "labels", "holds"];
@@ -86,7 +86,7 @@ pub fn one_agent(agent: &v1::Agent, canvas: Canvas<'_>) -> String {
             "holdfast agent remove {0} --confirm {0} --reason TEXT, then holdfast agent token create --name {0}";
         rows.push(("next", lines.replace("{0}", &agent.name)));
     }
-    if agent.drained.is_some() || agent.away.is_some() {
+    if gets_nothing(agent) {
         rows.push(("new work", format!("none: {}", because(agent, canvas))));
     }
     if agent.moved_at.is_some() {
@@ -148,7 +148,11 @@ fn others(agent: &v1::Agent, canvas: Canvas<'_>) -> String {
     }
 }
 
-/// Why it gets no new work, where somebody said so.
+fn gets_nothing(agent: &v1::Agent) -> bool {
+    agent.drained.is_some() || agent.away.is_some() || agent.no_room.is_some()
+}
+
+/// Why it gets no new work, where somebody said so: an operator, or the agent itself.
 fn because(agent: &v1::Agent, canvas: Canvas<'_>) -> String {
     let near = |at| stamp::near(at, canvas).unwrap_or_default();
     let drained = agent.drained.as_ref().map(|drained| {
@@ -156,7 +160,11 @@ fn because(agent: &v1::Agent, canvas: Canvas<'_>) -> String {
         format!("drained since {} by {by}: {reason}", near(since.as_ref()))
     });
     let away = agent.away.as_ref().map(|away| format!("away by plan, back by {}", near(away.back_by.as_ref())));
-    drained.into_iter().chain(away).collect::<Vec<_>>().join("; ")
+    let no_room = agent.no_room.as_ref().map(|no_room| {
+        let steps = if no_room.begins_no_step { ", and no step of what it holds begins" } else { "" };
+        format!("no room on its host{steps}: {}", no_room.why)
+    });
+    drained.into_iter().chain(away).chain(no_room).collect::<Vec<_>>().join("; ")
 }
 
 fn tone(contact: i32) -> Tone {

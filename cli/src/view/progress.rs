@@ -80,7 +80,10 @@ impl Progress {
             ],
         ));
         match attempt {
-            Some(attempt) => of_attempt(attempt, silent, canvas, lines),
+            Some(attempt) => {
+                of_attempt(attempt, silent, canvas, lines);
+                lines.extend(waits_besides(deployment));
+            }
             None => lines.extend(waits(deployment, about.state)),
         }
         if let Some(cancel) = &deployment.cancellation {
@@ -108,6 +111,12 @@ fn waits(deployment: &v1::Deployment, state: i32) -> Option<Vec<Piece>> {
         why => format!("waits: {}", one_line(why)),
     };
     Some(marked("", vec![(why, Tone::Plain)]))
+}
+
+/// What the next step of a running attempt waits for, where that is known.
+fn waits_besides(deployment: &v1::Deployment) -> Option<Vec<Piece>> {
+    let why = Some(one_line(&deployment.waiting)).filter(|why| !why.is_empty())?;
+    Some(marked("", vec![(format!("waits: {why}"), Tone::Hazard)]))
 }
 
 fn of_attempt(attempt: &v1::Attempt, silent: Option<Millis>, canvas: Canvas<'_>, lines: &mut Vec<Vec<Piece>>) {

@@ -296,6 +296,15 @@ fn a_planned_absence_is_told_with_its_end_while_it_lasts() {
 }
 
 #[test]
+fn an_agent_without_room_is_listed_with_what_it_holds_back() {
+    let no_room = Some(v1::NoRoom { why: "the disk is full".to_owned(), begins_no_step: true });
+    let one = v1::Agent { name: "web-01".to_owned(), no_room, ..v1::Agent::default() };
+    let why = "no room on its host, and no step of what it holds begins: the disk is full";
+    assert!(one_agent(&one, canvas()).contains(why));
+    assert!(agents(&[one], canvas()).draw(canvas().terminal).contains(why));
+}
+
+#[test]
 fn a_drained_agent_is_listed_with_who_and_why() {
     let since = Some(holdfast_proto::convert::wall_to_wire(at(100)));
     let drained = Some(v1::Drained { since, by: "anna".to_owned(), reason: "new disk".to_owned() });

@@ -14,6 +14,7 @@
 //! a rollback that rests on something unresolved is accepted as failed or cancelled on a person's attestation only
 //! ```
 
+use holdfast_common::adapter::{Capability, Enforce, Inspect};
 use holdfast_common::id::{EvidenceId, OperationId, ResourceName, Revision, StepName};
 use holdfast_common::outcome::{FailureClass, OperationState, StepEnd};
 use holdfast_common::recovery::{AttestedTarget, DecisionKind, Runner};
@@ -348,12 +349,25 @@ fn bring_on(state: &TargetState, deployment: &Deployment, runner: &RunnerKnown) 
         (Some((Reach::Host | Reach::Shared, resource)), _) => who.push(format!("an agent that reaches {resource}")),
         (None, _) => {}
     }
-    if deployment.policy_at.is_some() {
+    if deployment.policy_at.is_some() && may_be_proven(state, deployment) {
         who.insert(0, "the target's policy by itself, as far as it can prove what happened".to_owned());
     }
     if !runner.runner.is_out() {
-        who.push("the attempt's own agent, when it comes back".to_owned());
+        who.push("the attempt's own agent, once it is in contact and tells how it ended".to_owned());
         who.push("a person who may attest that the runner is out".to_owned());
     }
     who
+}
+
+/// Whether anything can prove without a person what became of the step in question: its agent, as long as that has not said that
+/// it can't tell, a fence, or a reading.
+fn may_be_proven(state: &TargetState, deployment: &Deployment) -> bool {
+    let Some(step) = weigh::in_question(deployment) else { return true };
+    let said_unknown = deployment
+        .attempts
+        .last()
+        .and_then(|last| last.step(&step.name))
+        .is_some_and(|run| run.state == StepState::Ended(StepEnd::Unknown));
+    let by_itself = |able: Capability| able.inspect != Inspect::None || able.enforce == Enforce::Fence;
+    !said_unknown || weigh::capability(state, step).is_some_and(by_itself)
 }

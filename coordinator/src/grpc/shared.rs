@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use holdfast_common::code::Code;
-use holdfast_common::id::AgentName;
+use holdfast_common::id::{AgentName, TargetName};
 use holdfast_common::time::{Millis, Wall};
+use holdfast_coordinator_core::state::{Deployment, DeploymentState};
 use holdfast_net::room::{Descriptors, Room};
+use holdfast_proto::v1;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -15,10 +17,15 @@ use crate::auth::{Revocations, WallClock};
 use crate::driver::Handle;
 use crate::grpc::agent::PaceBounds;
 use crate::grpc::enroll::Signer;
+use crate::grpc::view::deployment::summary;
+use crate::grpc::view::held_back::held_back;
 use crate::logs::Logs;
 use crate::sessions::Directory;
 use crate::store::{Identity, Reader};
 use crate::verify::Verdict;
+
+/// Who can act where the coordinator itself stands still.
+const WHO_RUNS_IT: &str = "which whoever runs it can change (its /readyz?verbose says more)";
 
 /// Cheap to clone.
 #[derive(Clone)]
@@ -85,6 +92,57 @@ impl Shared {
             return Some(format!("{}, so nothing is granted: {found}", Code::StoreUnsound.title()));
         }
         self.directory.suspicion().map(|suspicion| format!("nothing new is handed out: {suspicion}"))
+    }
+
+    /// Why the coordinator itself permits no step now, and who can act.
+    #[must_use]
+    pub fn no_permit(&self) -> Option<String> {
+        let room = *self.room.borrow();
+        if !room.can_promise() {
+            return Some(format!("none is granted while the coordinator's disk is full, {WHO_RUNS_IT}: {room}"));
+        }
+        let found = self.verdict.against()?;
+        Some(format!("none is granted, {WHO_RUNS_IT}: {}: {found}", Code::StoreUnsound.title()))
+    }
+
+    /// Why the deployment does not go on now, beyond what is recorded of it: the coordinator itself, or the room of its agent's
+    /// host. On no record: there may be no room for one.
+    #[must_use]
+    pub fn waits_now(&self, deployment: &Deployment) -> Option<String> {
+        match (deployment.state, deployment.live()) {
+            (DeploymentState::Queued | DeploymentState::Active, None) if deployment.reserved_at.is_some() => {
+                self.standstill()
+            }
+            (DeploymentState::Active, Some(attempt)) => {
+                let no_room = self.directory.no_room(&attempt.agent);
+                held_back(deployment, self.no_permit().as_deref(), no_room.as_ref())
+            }
+            (
+                DeploymentState::Queued
+                | DeploymentState::Active
+                | DeploymentState::Uncertain
+                | DeploymentState::Held
+                | DeploymentState::Succeeded
+                | DeploymentState::Failed
+                | DeploymentState::Cancelled,
+                _,
+            ) => None,
+        }
+    }
+
+    /// On one line, with why it does not go on now.
+    #[must_use]
+    pub fn summary(&self, target: &TargetName, deployment: &Deployment) -> v1::DeploymentSummary {
+        let mut shown = summary(target, deployment);
+        self.tell(&mut shown, deployment);
+        shown
+    }
+
+    /// Puts into what is shown of it why it does not go on now.
+    pub fn tell(&self, shown: &mut v1::DeploymentSummary, deployment: &Deployment) {
+        if let Some(why) = self.waits_now(deployment) {
+            shown.because = if shown.because.is_empty() { why } else { format!("{}; {why}", shown.because) };
+        }
     }
 
     /// Now, for people.

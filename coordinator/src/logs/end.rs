@@ -23,6 +23,9 @@ pub struct End {
     pub lost: u64,
     /// Read by the host and not kept.
     pub cut: u64,
+    /// Not for its bound, but because its disk was full.
+    #[serde(default)]
+    pub cut_for_room: bool,
     /// Nobody saw the end: there may have been more.
     pub unknown: bool,
 }
@@ -43,6 +46,8 @@ pub struct Gap {
 pub enum GapReason {
     /// Behind the host's bound.
     CutOnHost,
+    /// The host's disk had no room for them.
+    NoRoomOnHost,
     /// Gone on the host before they could be sent, or never seen.
     LostOnHost,
     /// Behind the coordinator's bound for one output.
@@ -63,11 +68,12 @@ impl End {
     #[must_use]
     pub fn gaps(&self, offset: u64) -> Vec<Gap> {
         let sent = self.kept.saturating_sub(self.lost);
+        let cut = if self.cut_for_room { GapReason::NoRoomOnHost } else { GapReason::CutOnHost };
         let borders = [
             (self.stored, GapReason::LostByCoordinator),
             (sent, GapReason::CutByCoordinator),
             (self.kept, GapReason::LostOnHost),
-            (self.kept.saturating_add(self.cut), GapReason::CutOnHost),
+            (self.kept.saturating_add(self.cut), cut),
         ];
         let mut from = offset;
         let mut gaps = Vec::new();

@@ -30,6 +30,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -80,6 +81,8 @@ pub struct Chunk {
 pub struct HostEnd {
     /// Bytes that it read and did not keep.
     pub cut: u64,
+    /// It had no room for them.
+    pub cut_for_room: bool,
     /// Bytes that it kept and has lost since.
     pub lost: u64,
     /// Nobody saw the end.
@@ -199,9 +202,10 @@ impl Logs {
         segments::append(&folder, position, &new[..room])?;
         used.fetch_add(room as u64, Ordering::Relaxed);
         let position = position + room as u64;
-        let Some(HostEnd { cut, lost, unknown }) = chunk.end else { return Ok(told(position)) };
+        let Some(HostEnd { cut, cut_for_room, lost, unknown }) = chunk.end else { return Ok(told(position)) };
         segments::sync(&folder)?;
-        End { stored: position, kept: chunk.kept.max(position), lost, cut, unknown }.write(&folder)?;
+        let kept = chunk.kept.max(position);
+        End { stored: position, kept, lost, cut, cut_for_room, unknown }.write(&folder)?;
         Ok(Taken { stored: true, ..told(position) })
     }
 
@@ -288,7 +292,8 @@ fn write_durably(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let mut fresh = path.as_os_str().to_owned();
     fresh.push(".new");
     let fresh = PathBuf::from(fresh);
-    let written = fs::File::create(&fresh).and_then(|mut file| {
+    let made = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh);
+    let written = made.and_then(|mut file| {
         io::Write::write_all(&mut file, bytes)?;
         file.sync_all()
     });

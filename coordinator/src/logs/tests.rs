@@ -112,12 +112,43 @@ fn segments_hold_a_stream_that_is_longer_than_one_of_them() {
 }
 
 #[test]
+fn what_is_kept_of_an_output_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    fn all(folder: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
+        for entry in std::fs::read_dir(folder).expect("there").flatten() {
+            found.push(entry.path());
+            if entry.path().is_dir() {
+                all(&entry.path(), found);
+            }
+        }
+    }
+    let folder = Folder::new();
+    let logs = folder.open(1000);
+    assert!(take(&logs, &Chunk { end: Some(HostEnd::default()), ..chunk(0, "abc") }).stored);
+    let mut found = Vec::new();
+    all(&folder.0, &mut found);
+    assert!(["about.json", "end.json"].iter().all(|name| found.iter().any(|path| path.ends_with(name))), "{found:?}");
+    for path in found {
+        let mode = std::fs::metadata(&path).expect("there").permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{}", path.display());
+    }
+}
+
+#[test]
+fn what_a_host_had_no_room_for_is_told_apart_from_what_is_behind_its_bound() {
+    for (cut_for_room, reason) in [(true, GapReason::NoRoomOnHost), (false, GapReason::CutOnHost)] {
+        let end = End { stored: 4, kept: 4, cut: 9, cut_for_room, ..End::default() };
+        assert_eq!(end.gaps(4), [Gap { from: 4, length: Some(9), reason }]);
+    }
+}
+
+#[test]
 fn every_kind_of_gap_has_its_place_and_its_size() {
     let folder = Folder::new();
     let logs = folder.open(4);
     let taken = take(&logs, &chunk(0, "abcdefg"));
     assert_eq!((taken.next, taken.limit_reached), (4, true));
-    let end = Some(HostEnd { cut: 10, lost: 2, unknown: true });
+    let end = Some(HostEnd { cut: 10, cut_for_room: false, lost: 2, unknown: true });
     let last = Chunk { offset: 4, data: Vec::new(), kept: 9, end };
     assert!(take(&logs, &last).stored);
     let gap = |from, length, reason| Gap { from, length, reason };
@@ -148,7 +179,7 @@ fn an_empty_stream_that_ended_is_there() {
 fn what_retention_removed_is_told_with_its_size_and_date_and_takes_nothing_more() {
     let folder = Folder::new();
     let logs = folder.open(1000);
-    let end = Some(HostEnd { cut: 3, lost: 0, unknown: false });
+    let end = Some(HostEnd { cut: 3, ..HostEnd::default() });
     assert!(take(&logs, &Chunk { end, ..chunk(0, "abcde") }).stored);
     let kept = removal::survey(&logs.0.places).expect("listed");
     assert_eq!(kept.len(), 1);

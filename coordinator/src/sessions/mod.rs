@@ -23,6 +23,7 @@ use holdfast_common::adapter::Adapter;
 use holdfast_common::code::Code;
 use holdfast_common::id::{AgentName, EvidenceId, IncarnationId, OperatorName, ResourceName, SessionId, TargetName};
 use holdfast_common::spec::{Reach, TargetSpec};
+use holdfast_common::text::{bounded, one_line};
 use holdfast_common::time::Wall;
 use holdfast_coordinator_core::identity::{Identity, Lock};
 use holdfast_coordinator_core::input::{Candidate, Finding};
@@ -42,6 +43,9 @@ pub use profile::{Profile, Unfit};
 
 /// Inquiries that a session remembers to have been asked.
 const MAX_ASKED: usize = 1024;
+
+/// Longest text that is kept of what an agent has no room for, in bytes.
+const LONGEST_WHY: usize = 256;
 
 /// Every agent that was ever heard of, and the session of those in contact.
 #[derive(Debug)]
@@ -75,6 +79,8 @@ struct Known {
     absence: Option<Absence>,
     /// The versions of the protocol that its last Hello named, where none of them is ours.
     speaks: Option<Vec<u32>>,
+    /// What its host has no room for, as its last heartbeat said.
+    no_room: Option<v1::NoRoom>,
 }
 
 /// What of an agent's identity decides whether it gets work.
@@ -180,6 +186,8 @@ pub struct AgentStatus {
     pub drained: Option<Drained>,
     /// It said that it goes and will be back, and was not heard since.
     pub absence: Option<Absence>,
+    /// What its host has no room for, while it is in contact.
+    pub no_room: Option<v1::NoRoom>,
 }
 
 impl Directory {
@@ -230,6 +238,7 @@ impl Directory {
             drained: None,
             absence: None,
             speaks: None,
+            no_room: None,
         });
     }
 
@@ -266,8 +275,17 @@ impl Directory {
         if drained.is_some() {
             outgoing.send(Drained::message(drained.as_ref()));
         }
-        let known =
-            Known { profile, spoke: true, last_heard: now, live, standing, drained, absence: None, speaks: None };
+        let known = Known {
+            profile,
+            spoke: true,
+            last_heard: now,
+            live,
+            standing,
+            drained,
+            absence: None,
+            speaks: None,
+            no_room: None,
+        };
         let older = agents.insert(name.clone(), known).and_then(|known| known.live);
         if older.is_none() {
             self.losses().came(name);
@@ -292,6 +310,7 @@ impl Directory {
             drained: None,
             absence: None,
             speaks: None,
+            no_room: None,
         };
         let known = agents.entry(name.clone()).or_insert(fresh);
         // Another process with its certificate says nothing of the one in contact.
@@ -340,6 +359,22 @@ impl Directory {
         {
             known.last_heard = now;
         }
+    }
+
+    /// What its host has no room for, as a heartbeat of this session said. The text is made fit for people.
+    pub fn has_room(&self, name: &AgentName, session: SessionId, no_room: Option<v1::NoRoom>) {
+        if let Some(known) = self.lock().get_mut(name)
+            && known.live.as_ref().is_some_and(|live| live.session == session)
+        {
+            let fit = |said: v1::NoRoom| v1::NoRoom { why: bounded(&one_line(&said.why), LONGEST_WHY), ..said };
+            known.no_room = no_room.map(fit);
+        }
+    }
+
+    /// What the agent's host has no room for, while it is in contact.
+    #[must_use]
+    pub fn no_room(&self, name: &AgentName) -> Option<v1::NoRoom> {
+        self.lock().get(name).filter(|known| known.live.is_some())?.no_room.clone()
     }
 
     /// The journal of the agent's last `Hello` to this coordinator, in contact or not.
@@ -419,6 +454,7 @@ impl Directory {
             standing: known.standing.clone(),
             drained: known.drained.clone(),
             absence: known.absence.filter(|_| known.live.is_none()),
+            no_room: known.no_room.clone().filter(|_| known.live.is_some()),
         };
         self.lock().iter().map(status).collect()
     }

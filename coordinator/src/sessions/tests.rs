@@ -76,6 +76,24 @@ fn a_newer_session_replaces_the_older_which_is_told() {
 }
 
 #[test]
+fn what_an_agent_has_no_room_for_is_told_until_it_says_otherwise_or_is_gone() {
+    let directory = Directory::default();
+    let (name, session) = (agent("web-07"), attach(&directory, "web-07", both()));
+    let no_room = Some(v1::NoRoom { why: "the disk\nis full".to_owned(), begins_no_step: true });
+    directory.has_room(&name, SessionId(Uuid::new_v4()), no_room.clone());
+    assert_eq!(directory.no_room(&name), None, "another session's word");
+    directory.has_room(&name, session.session, no_room.clone());
+    let told = directory.no_room(&name).expect("told");
+    assert!(told.begins_no_step && !told.why.contains('\n'), "{told:?}");
+    assert_eq!(directory.list()[0].no_room, Some(told));
+    directory.has_room(&name, session.session, None);
+    assert_eq!(directory.no_room(&name), None);
+    directory.has_room(&name, session.session, no_room);
+    directory.detach(&name, session.session);
+    assert_eq!((directory.no_room(&name), directory.list()[0].no_room.clone()), (None, None), "nobody knows now");
+}
+
+#[test]
 fn a_full_queue_ends_the_session_and_never_waits() {
     let directory = Directory::default();
     let slow = attach(&directory, "web-07", both());

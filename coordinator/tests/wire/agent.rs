@@ -85,7 +85,7 @@ impl Agent {
     }
 
     pub(crate) async fn heartbeat(&mut self, claims: Vec<v1::Claim>) -> Vec<v1::LeaseAnswer> {
-        self.say(Say::Heartbeat(v1::Heartbeat { number: 7, claims })).await;
+        self.say(Say::Heartbeat(v1::Heartbeat { number: 7, claims, no_room: None })).await;
         match self.hear().await {
             Some(Hear::HeartbeatAnswer(answer)) => {
                 assert_eq!(answer.number, 7);

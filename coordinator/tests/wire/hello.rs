@@ -94,7 +94,7 @@ async fn a_message_that_breaks_the_protocol_ends_its_session_with_the_field_name
     };
     let cases = [
         (Say::Hello(hello(1)), "one Hello"),
-        (Say::Heartbeat(v1::Heartbeat { number: 1, claims: vec![claim(3), claim(0)] }), "claim.fence"),
+        (Say::Heartbeat(v1::Heartbeat { number: 1, claims: vec![claim(3), claim(0)], no_room: None }), "claim.fence"),
         (offer_answer(0, 0), "offer_answer.kind"),
         (offer_answer(99, 0), "offer_answer.kind"),
         (offer_answer(2, 0), "offer_answer.reason"),

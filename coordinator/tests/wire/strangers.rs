@@ -106,7 +106,7 @@ fn messages(about: &About) -> Vec<Say> {
     let accepted = v1::OfferAnswerKind::Accepted as i32;
     let mut all = vec![
         Say::Hello(v1::Hello { held: vec![held], ..hello(66) }),
-        Say::Heartbeat(v1::Heartbeat { number: 1, claims: vec![about.claim.clone()] }),
+        Say::Heartbeat(v1::Heartbeat { number: 1, claims: vec![about.claim.clone()], no_room: None }),
         Say::OfferAnswer(v1::OfferAnswer { claim: claim.clone(), kind: accepted, ..v1::OfferAnswer::default() }),
         Say::PermitRequest(v1::PermitRequest {
             claim: claim.clone(),
@@ -151,7 +151,7 @@ async fn answers(world: &World, message: Say, claim: &v1::Claim, token: &mut Str
     }
     // Decided behind it, so that what it was answered is here by then.
     let _after_a_detach_the_stream_is_over =
-        agent.try_say(Say::Heartbeat(v1::Heartbeat { number: LAST, claims: vec![claim.clone()] })).await;
+        agent.try_say(Say::Heartbeat(v1::Heartbeat { number: LAST, claims: vec![claim.clone()], no_room: None })).await;
     let (mut heard, mut last) = (Vec::new(), false);
     while !last || heard.len() < answers {
         match agent.hear().await {

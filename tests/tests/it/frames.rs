@@ -120,7 +120,7 @@ impl Scene {
         let claim = Some(&self.claim);
         let messages = [
             Says::Hello(self.hello.clone()),
-            Says::Heartbeat(Heartbeat { number: 5, claims: vec![self.claim.clone()] }),
+            Says::Heartbeat(Heartbeat { number: 5, claims: vec![self.claim.clone()], no_room: None }),
             Says::Report(report(claim, 1, started("change"))),
             Says::Report(report(claim, 2, applied("change"))),
             Says::Report(report(claim, 3, ended(AttemptEnd::Succeeded))),
@@ -192,7 +192,7 @@ impl Scene {
         const BEFORE: u64 = 1_000_001;
         const AFTER: u64 = 1_000_002;
         let beat = |number| {
-            let message = Some(Says::Heartbeat(Heartbeat { number, claims: Vec::new() }));
+            let message = Some(Says::Heartbeat(Heartbeat { number, claims: Vec::new(), no_room: None }));
             ConnectRequest { message }.encode_to_vec()
         };
         let (sender, outbox) = tokio::sync::mpsc::channel(16);

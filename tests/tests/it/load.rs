@@ -181,7 +181,7 @@ async fn an_agent_that_floods_is_slowed_down_alone_and_loses_nothing() {
     let (says, mut hears) = flooder.into_ends();
     let saying = tokio::spawn(async move {
         for number in 1..=FLOOD {
-            let beat = Heartbeat { number, claims: Vec::new() };
+            let beat = Heartbeat { number, claims: Vec::new(), no_room: None };
             says.send(ConnectRequest { message: Some(Says::Heartbeat(beat)) }).await.expect("it is not cut off");
         }
         says
@@ -240,7 +240,7 @@ async fn a_deployment_beside_a_flood_of_unknown_claims_keeps_its_lease() {
     };
     let flood = tokio::spawn(async move {
         for number in 1.. {
-            let beat = Heartbeat { number, claims: claims() };
+            let beat = Heartbeat { number, claims: claims(), no_room: None };
             if says.send(ConnectRequest { message: Some(Says::Heartbeat(beat)) }).await.is_err() {
                 return;
             }

@@ -219,7 +219,7 @@ async fn a_claim_with_a_part_missing_ends_the_session_and_changes_nothing() {
             Says::Report(report(claim.as_ref(), 1, applied("change"))),
             Says::PermitRequest(PermitRequest { claim: claim.clone(), step: "change".to_owned(), plan_digest }),
             Says::OfferAnswer(OfferAnswer { claim: claim.clone(), kind: 1, reason: 0, ..Default::default() }),
-            Says::Heartbeat(Heartbeat { number: 1, claims: vec![claim.clone().unwrap_or_default()] }),
+            Says::Heartbeat(Heartbeat { number: 1, claims: vec![claim.clone().unwrap_or_default()], no_room: None }),
         ];
         for message in messages {
             scene.peer.say(message).await;
@@ -279,7 +279,7 @@ async fn unexpected_messages_end_the_session_and_not_the_coordinator() {
     scene.peer.heartbeat(std::slice::from_ref(&scene.claim)).await;
     let address = format!("https://{}", scene.cluster.coordinator().address());
     let (outgoing, mut incoming) = peer::open(&address, &scene.cluster.agent_tls("web-09")).await.expect("a stream");
-    let heartbeat = Says::Heartbeat(Heartbeat { number: 1, claims: vec![scene.claim.clone()] });
+    let heartbeat = Says::Heartbeat(Heartbeat { number: 1, claims: vec![scene.claim.clone()], no_room: None });
     outgoing.send(holdfast_proto::v1::ConnectRequest { message: Some(heartbeat) }).await.expect("sent");
     let first = incoming.message().await;
     let refused = match &first {

@@ -14,6 +14,7 @@ pub(super) fn sentence(gap: &LogGap) -> String {
             }
             LogGapReason::Unspecified
             | LogGapReason::CutOnHost
+            | LogGapReason::NoRoomOnHost
             | LogGapReason::LostOnHost
             | LogGapReason::CutByCoordinator
             | LogGapReason::LostByCoordinator
@@ -23,6 +24,7 @@ pub(super) fn sentence(gap: &LogGap) -> String {
     let size = size::bytes(length);
     match gap.reason() {
         LogGapReason::CutOnHost => format!("[{size} not kept: cut on the host]"),
+        LogGapReason::NoRoomOnHost => format!("[{size} lost: the host's disk had no room for it]"),
         LogGapReason::LostOnHost => format!("[{size} lost on the host before it was sent]"),
         LogGapReason::CutByCoordinator => format!("[{size} not kept: cut by the coordinator]"),
         LogGapReason::LostByCoordinator => format!("[{size} lost by the coordinator]"),
@@ -48,6 +50,7 @@ mod tests {
             sentence(&LogGap { from: 0, length, reason: reason as i32, removed_at: None })
         };
         assert_eq!(told(LogGapReason::CutOnHost, Some(13_002_400)), "[12.4 MiB not kept: cut on the host]");
+        assert_eq!(told(LogGapReason::NoRoomOnHost, Some(2048)), "[2.0 KiB lost: the host's disk had no room for it]");
         assert_eq!(told(LogGapReason::NotArrived, Some(2048)), "[2.0 KiB not arrived from the host yet]");
         assert!(told(LogGapReason::LostOnHost, None).contains("not known"));
         let at = Some(prost_timestamp(1_767_312_000));

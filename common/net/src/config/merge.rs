@@ -13,7 +13,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
 
 use super::schema::{self, Key, Kind, Schema};
-use super::{Error, PREFIX, Place, STEP_VARIABLES};
+use super::{Error, OPERATOR_VARIABLES, PREFIX, Place, STEP_VARIABLES};
 
 /// A variable that is set, and its key.
 pub(super) struct Override<'a> {
@@ -35,6 +35,7 @@ pub(super) fn overrides(
         }
         match schema.keys().find(|key| key.variable() == name) {
             Some(key) => found.push(Override { key, name: name.to_owned(), value: text(name, value)? }),
+            None if OPERATOR_VARIABLES.contains(&name) => {}
             None => refuse_if_ours(schema, name)?,
         }
     }

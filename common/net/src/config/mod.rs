@@ -7,7 +7,7 @@
 //! Several programs and the commands of running steps share the prefix `HOLDFAST_`, so a variable that is no key of this
 //! program is an error only where it must be meant for it: when it lies under one of its tables (`HOLDFAST_LISTEN_...`
 //! where there is a `[listen]`), or is one or two letters off one of its keys. The rest is left to others, and so are
-//! the variables that a step's command gets ([`STEP_VARIABLES`]).
+//! the variables that a step's command gets ([`STEP_VARIABLES`]), and those of an operator's shell ([`OPERATOR_VARIABLES`]).
 //!
 //! Unknown keys in the file are always errors, whether or not the type says `deny_unknown_fields`.
 
@@ -37,6 +37,16 @@ pub const STEP_VARIABLES: [&str; 7] = [
     "HOLDFAST_TARGET",
     "HOLDFAST_EXPECTED_REVISION",
     "HOLDFAST_CREDENTIALS",
+];
+
+/// What an operator's shell has for `holdfast`. Never configuration of a service that is started from it.
+pub const OPERATOR_VARIABLES: [&str; 6] = [
+    "HOLDFAST_ADDRESS",
+    "HOLDFAST_CA",
+    "HOLDFAST_CONTEXT",
+    "HOLDFAST_SERVER_NAME",
+    "HOLDFAST_TOKEN",
+    "HOLDFAST_TOKEN_FILE",
 ];
 
 const PREFIX: &str = "HOLDFAST_";

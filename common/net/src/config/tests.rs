@@ -200,6 +200,27 @@ fn only_variables_that_must_be_meant_for_us_are_unknown() {
     }
 }
 
+#[test]
+fn an_operators_variables_are_left_to_the_operator_unless_they_are_keys() {
+    #[derive(Debug, serde::Deserialize)]
+    #[expect(dead_code, reason = "only its keys count")]
+    struct Service {
+        ca: Option<Files>,
+        address: Option<String>,
+    }
+    #[derive(Debug, serde::Deserialize)]
+    #[expect(dead_code, reason = "only its keys count")]
+    struct Files {
+        key: Option<String>,
+    }
+    let load = |name: &str| load::<Service>(None, [(OsString::from(name), OsString::from("x"))]);
+    for name in OPERATOR_VARIABLES {
+        assert!(load(name).is_ok(), "{name}");
+    }
+    assert_eq!(load("HOLDFAST_ADDRESS").expect("a key").address.as_deref(), Some("x"), "a key of its own stays one");
+    assert!(load("HOLDFAST_CA_KEYS").is_err(), "what is meant for the service is still looked at");
+}
+
 #[cfg(unix)]
 #[test]
 fn text_that_is_not_utf_8_is_refused_by_place() {

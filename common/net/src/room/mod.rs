@@ -86,6 +86,13 @@ pub enum Lack {
         /// Wanted beside it.
         wanted: u64,
     },
+    /// Bytes, and the reserve was given up: what is free counts for nothing before it is there again.
+    Reserve {
+        /// Free now.
+        free: u64,
+        /// Wanted for the reserve and beside it.
+        wanted: u64,
+    },
 }
 
 impl Room {
@@ -132,7 +139,10 @@ pub fn next(room: Room, reading: Reading, wanted: Wanted) -> Room {
     match (reading.reserve_stands, lack) {
         (true, None) => Room::Plenty,
         (true, Some(lack)) => Room::Low(lack),
-        (false, lack) => Room::Full(lack.unwrap_or(Lack::Bytes { free: reading.free_bytes, wanted: bytes })),
+        (false, Some(lack @ Lack::Inodes { .. })) => Room::Full(lack),
+        (false, Some(Lack::Bytes { .. } | Lack::Reserve { .. }) | None) => {
+            Room::Full(Lack::Reserve { free: reading.free_bytes, wanted: wanted.bytes.saturating_add(bytes) })
+        }
     }
 }
 
@@ -145,6 +155,12 @@ impl fmt::Display for Lack {
             Lack::Inodes { free, wanted } => {
                 write!(f, "{free} files can be made beside the reserve, {wanted} are wanted")
             }
+            Lack::Reserve { free, wanted } => write!(
+                f,
+                "the reserve is not there, {} KiB are free, {} KiB are wanted for it and beside it",
+                free / 1024,
+                wanted / 1024
+            ),
         }
     }
 }
@@ -154,7 +170,9 @@ impl fmt::Display for Room {
         match self {
             Room::Plenty => write!(f, "there is room"),
             Room::Low(lack) => write!(f, "the disk is nearly full: {lack}; no new work is taken"),
-            Room::Full(lack) => write!(f, "the disk is full: {lack}; results are stored from the reserve"),
+            Room::Full(lack) => {
+                write!(f, "the disk is full: {lack}; only results are stored, in what the reserve left")
+            }
         }
     }
 }

@@ -16,12 +16,12 @@ fn every_row_of_the_table_of_rooms_is_as_it_stands() {
         (Room::Plenty, reading(1000, None, true), Room::Plenty),
         (Room::Plenty, reading(999, Some(8), true), Room::Low(Lack::Bytes { free: 999, wanted: 1000 })),
         (Room::Plenty, reading(1000, Some(7), true), Room::Low(Lack::Inodes { free: 7, wanted: 8 })),
-        (Room::Plenty, reading(5000, Some(99), false), Room::Full(Lack::Bytes { free: 5000, wanted: 1000 })),
+        (Room::Plenty, reading(5000, Some(99), false), Room::Full(Lack::Reserve { free: 5000, wanted: 2000 })),
         (low, reading(1100, Some(99), true), low),
         (low, reading(1250, Some(9), true), Room::Low(Lack::Inodes { free: 9, wanted: 10 })),
         (low, reading(1250, Some(10), true), Room::Plenty),
-        (low, reading(0, Some(99), false), Room::Full(Lack::Bytes { free: 0, wanted: 1250 })),
-        (Room::Full(Lack::Bytes { free: 0, wanted: 1250 }), reading(1250, None, true), Room::Plenty),
+        (low, reading(0, Some(99), false), Room::Full(Lack::Reserve { free: 0, wanted: 2250 })),
+        (Room::Full(Lack::Reserve { free: 0, wanted: 2250 }), reading(1250, None, true), Room::Plenty),
         (
             Room::Full(Lack::Inodes { free: 0, wanted: 10 }),
             reading(2000, Some(3), false),
@@ -31,6 +31,16 @@ fn every_row_of_the_table_of_rooms_is_as_it_stands() {
     for (before, reading, after) in rows {
         assert_eq!(next(before, reading, WANTED), after, "{before:?} {reading:?}");
     }
+}
+
+#[test]
+fn a_disk_that_is_full_never_says_that_enough_is_free() {
+    let full = next(Room::Plenty, reading(4224 * 1024, Some(99), false), Wanted { bytes: 4160 * 1024, inodes: 8 });
+    assert_eq!(
+        full.to_string(),
+        "the disk is full: the reserve is not there, 4224 KiB are free, 8320 KiB are wanted for it and beside it; \
+         only results are stored, in what the reserve left"
+    );
 }
 
 #[test]

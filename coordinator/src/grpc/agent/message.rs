@@ -137,6 +137,7 @@ async fn heartbeat_answer(session: &mut Session, heartbeat: v1::Heartbeat) -> Re
     // Each is read before any is taken: a message with a bad element changes nothing.
     let claims = heartbeat.claims.into_iter().map(|wire| Ok((claim_of_wire(&wire)?, wire)));
     let claims: Vec<(Claim, v1::Claim)> = claims.collect::<Result<_, Invalid>>()?;
+    session.shared.directory.has_room(&session.speaker.agent, session.id, heartbeat.no_room);
     strangers::note(session, "a heartbeat", &claims.iter().map(|(claim, _)| *claim).collect::<Vec<_>>()).await;
     let beat = Arc::new(Beat {
         number: heartbeat.number,

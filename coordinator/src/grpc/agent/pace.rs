@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn claims_and_bytes_cost_what_they_are_to_read() {
-        let heartbeat = |claims| Heartbeat { number: 1, claims: vec![Claim::default(); claims] };
+        let heartbeat = |claims| Heartbeat { number: 1, claims: vec![Claim::default(); claims], no_room: None };
         let said = |message| cost(&ConnectRequest { message: Some(message) });
         assert_eq!(said(Message::Heartbeat(heartbeat(0))), 1);
         assert_eq!(said(Message::Heartbeat(heartbeat(64))), 65);

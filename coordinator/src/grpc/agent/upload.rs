@@ -151,7 +151,12 @@ fn read(request: v1::UploadLogRequest) -> Result<(Claim, Stream, Chunk), Invalid
             return Err(Invalid::Range { field, problem: "larger than any output" });
         }
     }
-    let end = request.last.then_some(HostEnd { cut: request.cut, lost: request.lost, unknown: request.end_unknown });
+    let end = request.last.then_some(HostEnd {
+        cut: request.cut,
+        cut_for_room: request.cut_for_room,
+        lost: request.lost,
+        unknown: request.end_unknown,
+    });
     let chunk = Chunk { offset: request.offset, data: request.data, kept: request.kept, end };
     Ok((claim, Stream { attempt: claim.attempt, step, channel }, chunk))
 }

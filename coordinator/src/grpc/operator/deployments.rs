@@ -31,7 +31,7 @@ pub(super) async fn list(call: Call<'_, v1::ListDeploymentsRequest>) -> Result<v
     rows.truncate(size);
     let next = rows.last().filter(|_| more).map(|row| row.place.to_string());
     Ok(v1::ListDeploymentsResponse {
-        deployments: rows.iter().map(|row| view::deployment::summary(&row.target, &row.record)).collect(),
+        deployments: rows.iter().map(|row| shared.summary(&row.target, &row.record)).collect(),
         next_page_token: next.unwrap_or_default(),
     })
 }

@@ -7,7 +7,7 @@ use holdfast_common::id::{DeploymentId, DeploymentLabel, TargetName};
 use holdfast_common::problem::Problem;
 use holdfast_common::text::bounded;
 use holdfast_coordinator_core::TargetState;
-use holdfast_coordinator_core::state::{Deployment, DeploymentState, EventSequence};
+use holdfast_coordinator_core::state::{Deployment, EventSequence};
 use holdfast_proto::convert::parsed;
 use holdfast_proto::v1;
 use tonic::Status;
@@ -180,11 +180,19 @@ pub(super) async fn shown(shared: &Shared, row: DeploymentRow) -> v1::Deployment
     let state = shared.driver.state(row.target.clone()).await;
     let sequence = state.as_ref().map_or(EventSequence(0), |state| state.sequence);
     let record = live(state.as_deref(), row.record.id).unwrap_or(&row.record);
-    let mut whole = view::deployment::whole(&row.target, record, sequence, &|agent| shared.silence(agent));
+    let mut whole = whole(shared, &row.target, record, sequence);
     whole.rolled_back_by = rolled_back_by(shared, &row).await;
-    let is_next = state.as_ref().and_then(|state| Some(state.current.as_ref()?.id)) == Some(record.id);
-    if let (true, Some(why)) = (is_next && record.live().is_none(), stands_still(shared, record)) {
+    whole
+}
+
+/// With why it does not go on now.
+fn whole(shared: &Shared, target: &TargetName, record: &Deployment, sequence: EventSequence) -> v1::Deployment {
+    let mut whole = view::deployment::whole(target, record, sequence, &|agent| shared.silence(agent));
+    if let Some(why) = shared.waits_now(record) {
         whole.waiting = why;
+    }
+    if let Some(summary) = &mut whole.summary {
+        shared.tell(summary, record);
     }
     whole
 }
@@ -201,22 +209,10 @@ async fn rolled_back_by(shared: &Shared, row: &DeploymentRow) -> Vec<String> {
     }
 }
 
-/// Why nobody gets it now, where that is the coordinator itself.
-fn stands_still(shared: &Shared, deployment: &Deployment) -> Option<String> {
-    match deployment.state {
-        DeploymentState::Queued | DeploymentState::Active => shared.standstill(),
-        DeploymentState::Uncertain
-        | DeploymentState::Held
-        | DeploymentState::Succeeded
-        | DeploymentState::Failed
-        | DeploymentState::Cancelled => None,
-    }
-}
-
 /// The deployment as it stands in that state of its target, if it is current or waits there.
 pub(super) fn shown_in(shared: &Shared, state: &TargetState, id: DeploymentId) -> Option<v1::Deployment> {
     let record = live(Some(state), id)?;
-    Some(view::deployment::whole(&state.spec.name, record, state.sequence, &|agent| shared.silence(agent)))
+    Some(whole(shared, &state.spec.name, record, state.sequence))
 }
 
 /// By its identity, after something was recorded about it.

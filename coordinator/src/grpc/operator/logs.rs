@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use holdfast_common::code::Code;
 use holdfast_common::id::{AttemptId, DeploymentId, StepName};
-use holdfast_common::outcome::StepEnd;
+use holdfast_common::outcome::{Exit, StepEnd};
 use holdfast_coordinator_core::state::{Attempt, Deployment, StepRun, StepState};
 use holdfast_proto::convert::{parsed_or_none, wall_to_wire};
 use holdfast_proto::v1;
@@ -303,7 +303,7 @@ fn run_of<'a>(deployment: &'a Deployment, open: &Open) -> Option<(&'a Attempt, &
 fn has_output(deployment: &Deployment, attempt: &Attempt, run: &StepRun) -> bool {
     let had_process = match run.state {
         StepState::Started => true,
-        StepState::Ended(_) => run.started.is_some(),
+        StepState::Ended(_) => run.started.is_some() && run.exit != Some(Exit::NotSpawned),
         StepState::Pending | StepState::Permitted | StepState::Carried { .. } => false,
     };
     had_process && !began_before(deployment, attempt, &run.name)
@@ -352,6 +352,7 @@ fn gap(open: &mut Open, gap: Gap) -> v1::ReadLogsResponse {
     }
     let (reason, removed_at) = match gap.reason {
         GapReason::CutOnHost => (v1::LogGapReason::CutOnHost, None),
+        GapReason::NoRoomOnHost => (v1::LogGapReason::NoRoomOnHost, None),
         GapReason::LostOnHost => (v1::LogGapReason::LostOnHost, None),
         GapReason::CutByCoordinator => (v1::LogGapReason::CutByCoordinator, None),
         GapReason::LostByCoordinator => (v1::LogGapReason::LostByCoordinator, None),
@@ -377,5 +378,32 @@ fn channel_to_wire(channel: Channel) -> v1::LogChannel {
     match channel {
         Channel::Stdout => v1::LogChannel::Stdout,
         Channel::Stderr => v1::LogChannel::Stderr,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_common::outcome::FailureClass;
+
+    use super::*;
+    use crate::grpc::view::tests::uncertain;
+
+    #[test]
+    fn only_a_step_that_had_a_process_has_an_output() {
+        let deployment = uncertain().current.expect("held");
+        let attempt = &deployment.attempts[0];
+        let failed = StepState::Ended(StepEnd::Failed { class: FailureClass::Permanent, maybe_partial: false });
+        for (state, exit, output) in [
+            (StepState::Started, None, true),
+            (failed, Some(Exit::Exited(1)), true),
+            (failed, Some(Exit::Unknown), true),
+            (failed, Some(Exit::NotSpawned), false),
+            (StepState::Permitted, None, false),
+        ] {
+            let run = StepRun { state, exit, ..attempt.steps[0].clone() };
+            assert_eq!(has_output(&deployment, attempt, &run), output, "{state:?} {exit:?}");
+        }
+        let run = StepRun { state: StepState::Ended(StepEnd::NotStarted), started: None, ..attempt.steps[0].clone() };
+        assert!(!has_output(&deployment, attempt, &run), "it never began");
     }
 }

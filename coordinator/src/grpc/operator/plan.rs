@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use holdfast_common::file::DeploymentFile;
-use holdfast_common::id::TargetName;
+use holdfast_common::id::{AgentName, TargetName};
 use holdfast_coordinator_core::plan;
 use holdfast_coordinator_core::state::Deployment;
 use holdfast_proto::convert::parsed_or_none;
@@ -37,13 +37,29 @@ pub(super) async fn plan(call: Call<'_, v1::PlanRequest>) -> Result<v1::PlanResp
     for agent in &mut shown.agents {
         agent.declined = view::plan::declined(&latest, &agent.agent).unwrap_or_default();
     }
-    if shown.entry() == v1::PlanEntry::Begins
-        && let Some(why) = shared.standstill()
-    {
-        shown.set_entry(v1::PlanEntry::Waits);
-        shown.entry_because = why;
+    if let (Some(holder), Some(current)) = (&mut shown.holder, &state.current) {
+        shared.tell(holder, current);
     }
+    stands_still(shared, &mut shown);
     Ok(v1::PlanResponse { plan: Some(shown) })
+}
+
+/// What keeps it from running now, whoever holds the target: the coordinator itself, or the room of an agent's host.
+fn stands_still(shared: &Shared, shown: &mut v1::Plan) {
+    let why = shared.standstill();
+    for agent in shown.agents.iter_mut().filter(|agent| agent.why_not.is_empty()) {
+        let no_room = AgentName::new(&agent.agent).ok().and_then(|name| shared.directory.no_room(&name));
+        agent.why_not = why.clone().or(no_room.map(|no_room| no_room.why)).unwrap_or_default();
+    }
+    let Some(why) = why else { return };
+    match shown.entry() {
+        v1::PlanEntry::Begins => {
+            shown.set_entry(v1::PlanEntry::Waits);
+            shown.entry_because = why;
+        }
+        v1::PlanEntry::Waits => shown.entry_because = format!("{}; {why}", shown.entry_because),
+        v1::PlanEntry::Refused | v1::PlanEntry::Unspecified => {}
+    }
 }
 
 /// The latest deployments of the target, the newest first.

@@ -3,6 +3,7 @@
 use holdfast_common::file::TargetFile;
 use holdfast_common::id::TargetName;
 use holdfast_common::spec::TargetSpec;
+use holdfast_coordinator_core::TargetState;
 use holdfast_proto::v1;
 use tonic::Status;
 
@@ -40,7 +41,7 @@ fn change(before: Option<&TargetSpec>, spec: &TargetSpec) -> v1::TargetChange {
 
 pub(super) async fn get(call: Call<'_, v1::GetTargetRequest>) -> Result<v1::GetTargetResponse, Status> {
     let state = find::target(call.shared, &call.by, &call.asked.target, Permission::View).await?;
-    Ok(v1::GetTargetResponse { target: Some(view::target::target(&state)) })
+    Ok(v1::GetTargetResponse { target: Some(as_it_stands(call.shared, &state)) })
 }
 
 pub(super) async fn list(call: Call<'_, v1::ListTargetsRequest>) -> Result<v1::ListTargetsResponse, Status> {
@@ -60,5 +61,15 @@ pub(super) async fn list(call: Call<'_, v1::ListTargetsRequest>) -> Result<v1::L
 
 /// The target as it stands after something was recorded.
 pub(super) async fn shown(shared: &Shared, name: &TargetName) -> Option<v1::Target> {
-    Some(view::target::target(&*shared.driver.state(name.clone()).await?))
+    Some(as_it_stands(shared, &*shared.driver.state(name.clone()).await?))
+}
+
+/// With why its holder does not go on now.
+fn as_it_stands(shared: &Shared, state: &TargetState) -> v1::Target {
+    let mut target = view::target::target(state);
+    if let (Some(shown), Some(holder)) = (&mut target.holder, &state.current) {
+        shared.tell(shown, holder);
+        target.held_because = shown.because.clone();
+    }
+    target
 }

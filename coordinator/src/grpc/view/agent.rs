@@ -81,6 +81,7 @@ pub fn agent(status: AgentStatus, stored: &Stored, holds: Vec<String>) -> v1::Ag
         certificate_since: row.and_then(|row| row.certificate_since).map(wall_to_wire),
         renewed_until: stored.renewed_until().map(wall_to_wire),
         enrolment: stored.enrolled().map(enrolment),
+        no_room: status.no_room,
     }
 }
 

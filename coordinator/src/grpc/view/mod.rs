@@ -6,6 +6,7 @@ pub mod enums;
 pub mod event;
 pub mod evidence;
 pub mod held;
+pub mod held_back;
 pub mod hold;
 pub mod plan;
 pub mod sentence;

@@ -195,6 +195,40 @@ fn a_deployment_shows_its_open_step_and_never_a_result_that_nobody_saw() {
 }
 
 #[test]
+fn a_step_that_can_not_begin_says_for_what_it_waits_and_who_can_act() {
+    let no_permit = Some("none is granted");
+    let room = |begins_no_step| Some(v1::NoRoom { why: "the disk is full".to_owned(), begins_no_step });
+    let mut deployment = uncertain().current.expect("held");
+    deployment.attempts[0].state = AttemptState::Running;
+    let mut held = |state, effect, permit, room: Option<v1::NoRoom>| {
+        deployment.state = DeploymentState::Active;
+        deployment.attempts[0].steps[0].state = state;
+        deployment.spec.steps[0].effect = effect;
+        held_back::held_back(&deployment, permit, room.as_ref())
+    };
+    let on_permit = Some("step switch waits for a permit: none is granted".to_owned());
+    let on_room = Some(
+        "step switch waits until web-07 has room to begin it, which whoever runs that host can make: the disk is full"
+            .to_owned(),
+    );
+    let (mutates, looks) = (StepEffect::Mutates, StepEffect::None);
+    for (state, effect, permit, room, told) in [
+        (StepState::Pending, mutates, no_permit, None, on_permit.clone()),
+        (StepState::Pending, mutates, no_permit, room(true), on_permit),
+        (StepState::Pending, looks, no_permit, None, None),
+        (StepState::Pending, looks, no_permit, room(true), on_room.clone()),
+        (StepState::Pending, mutates, None, room(true), on_room.clone()),
+        (StepState::Permitted, mutates, no_permit, room(true), on_room),
+        (StepState::Permitted, mutates, no_permit, None, None),
+        (StepState::Pending, mutates, None, room(false), None),
+        (StepState::Started, mutates, no_permit, room(true), None),
+        (StepState::Pending, mutates, None, None, None),
+    ] {
+        assert_eq!(held(state, effect, permit, room.clone()), told, "{state:?} {effect:?} {permit:?} {room:?}");
+    }
+}
+
+#[test]
 fn an_end_that_nobody_can_tell_keeps_the_step_open_and_a_tombstone_closes_it() {
     let mut state = uncertain();
     let step = &mut state.current.as_mut().unwrap().attempts[0].steps[0];

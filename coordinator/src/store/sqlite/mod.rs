@@ -4,6 +4,7 @@
 //! a token write in short transactions of their own.
 
 use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -171,7 +172,13 @@ fn lock(path: &Path) -> Result<File, Error> {
     let mut beside = path.as_os_str().to_owned();
     beside.push("-lock");
     let beside = PathBuf::from(beside);
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&beside).map_err(open_error(path))?;
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(&beside)
+        .map_err(open_error(path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(std::fs::TryLockError::WouldBlock) => Err(Error::InUse { path: path.to_owned() }),

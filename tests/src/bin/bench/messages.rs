@@ -157,7 +157,7 @@ impl Line {
 
     async fn beat(&mut self) -> anyhow::Result<()> {
         self.number += 1;
-        let heartbeat = Heartbeat { number: self.number, claims: vec![self.claim.clone()] };
+        let heartbeat = Heartbeat { number: self.number, claims: vec![self.claim.clone()], no_room: None };
         Ok(self.outgoing.send(ConnectRequest { message: Some(Says::Heartbeat(heartbeat)) }).await?)
     }
 
