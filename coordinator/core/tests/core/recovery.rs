@@ -5,7 +5,7 @@ use holdfast_common::id::DeploymentId;
 use holdfast_common::outcome::{AttemptEnd, OperationState, StepEnd};
 use holdfast_common::recovery::{AttestedTarget, DecisionKind, Policy, Runner};
 use holdfast_common::report::*;
-use holdfast_common::spec::{Reach, ResourceAdapter, RetryClass, TargetSpec};
+use holdfast_common::spec::{Reach, RetryClass, TargetSpec};
 use holdfast_common::time::Millis;
 use holdfast_coordinator_core::input::*;
 use holdfast_coordinator_core::state::*;
@@ -335,18 +335,17 @@ fn what_was_applied_and_replaced_since_is_not_told_as_applied() {
 
 #[test]
 fn the_policy_is_named_only_as_long_as_something_can_be_proven_without_a_person() {
-    let (scene, _, _) = lost_site(Policy::WhenProven);
-    let mut state = scene.state().clone();
-    let names_policy = |state: &TargetState| {
-        let who = open_decisions::who_can_act(state, state.current.as_ref().expect("held"));
+    let names_policy = |resource, end: Option<StepEnd>| {
+        let step = change("change", resource, RetryClass::Unsafe, Some("v2"));
+        let (scene, _, _) = lost(with_policy(shop(Reach::Shared), Policy::WhenProven), step);
+        let mut state = scene.state().clone();
+        let current = state.current.as_mut().expect("held");
+        let run = &mut current.attempts.last_mut().expect("one").steps[0];
+        run.state = end.map_or(run.state, StepState::Ended);
+        let who = open_decisions::who_can_act(&state, state.current.as_ref().expect("held"));
         who.iter().any(|one| one.contains("the target's policy by itself"))
     };
-    state.spec.resources[0].adapter = ResourceAdapter::Command { inspect: None, outlives: true };
-    assert!(names_policy(&state), "its agent may still tell");
-    let current = state.current.as_mut().expect("held");
-    current.attempts.last_mut().expect("one").steps[0].state = StepState::Ended(StepEnd::Unknown);
-    assert!(!names_policy(&state), "its agent can't tell, and nobody can look");
-    state.spec.resources[0].adapter =
-        ResourceAdapter::Command { inspect: Some(vec!["revision".into()]), outlives: true };
-    assert!(names_policy(&state), "a look may tell");
+    assert!(names_policy("db", None), "its agent may still tell");
+    assert!(!names_policy("db", Some(StepEnd::Unknown)), "its agent can't tell, and nobody can look");
+    assert!(names_policy("app", Some(StepEnd::Unknown)), "a look may tell");
 }
