@@ -3,6 +3,28 @@
 //! With the feature `bugs`: `HOLDFAST_HALT=apply.flip=stop` or `raise.take-next:2=abort`, several joined by commas. The number is
 //! the pass. Without it this is nothing at all.
 
+/// Names the calls of an adapter, each as `HOLDFAST_HALT` names it.
+macro_rules! calls {
+    ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
+        /// A call that others can see.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Call { $($(#[$doc])* $name,)* }
+
+        impl Call {
+            /// Every call.
+            pub const ALL: &'static [Call] = &[$(Call::$name,)*];
+
+            /// As `HOLDFAST_HALT` names it.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $(Call::$name => $text,)* }
+            }
+        }
+    };
+}
+
+pub(super) use calls;
+
 /// Who is calling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {

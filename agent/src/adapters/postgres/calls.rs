@@ -1,25 +1,6 @@
 //! The one seam in front of every call that the server sees.
 
-use crate::adapters::halt;
-
-macro_rules! calls {
-    ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
-        /// A call on the server.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Call { $($(#[$doc])* $name,)* }
-
-        impl Call {
-            /// Every call.
-            pub const ALL: &'static [Call] = &[$(Call::$name,)*];
-
-            /// As `HOLDFAST_HALT` names it.
-            #[must_use]
-            pub fn name(self) -> &'static str {
-                match self { $(Call::$name => $text,)* }
-            }
-        }
-    };
-}
+use crate::adapters::halt::{self, calls};
 
 calls! {
     /// Opens the session.

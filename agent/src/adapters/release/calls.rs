@@ -1,25 +1,6 @@
 //! The one seam through which every call passes that others can see.
 
-use crate::adapters::halt;
-
-macro_rules! calls {
-    ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
-        /// A call that changes what others can see.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Call { $($(#[$doc])* $name,)* }
-
-        impl Call {
-            /// Every call.
-            pub const ALL: &'static [Call] = &[$(Call::$name,)*];
-
-            /// As `HOLDFAST_HALT` names it.
-            #[must_use]
-            pub fn name(self) -> &'static str {
-                match self { $(Call::$name => $text,)* }
-            }
-        }
-    };
-}
+use crate::adapters::halt::{self, calls};
 
 calls! {
     /// Makes a folder of the layout.
