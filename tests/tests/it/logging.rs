@@ -147,7 +147,7 @@ async fn a_heartbeat_is_no_line() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hangup_is_told_in_the_log_and_ends_nothing() {
-    let cluster = Plan::new(PROGRAM).start().await;
+    let mut cluster = Plan::new(PROGRAM).start().await;
     let pids = [cluster.coordinator().pid(), cluster.agent("web-01").pid()].map(|pid| pid.to_string());
     for (name, pid) in ["coordinator", "web-01"].into_iter().zip(&pids) {
         let sent = std::process::Command::new("kill").args(["-HUP", pid]).status().expect("kill can be started");
