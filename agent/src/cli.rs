@@ -175,6 +175,8 @@ fn refusals(config: &Config) -> anyhow::Result<()> {
 }
 
 fn serve(config: Config) -> anyhow::Result<()> {
+    // What this process was started with open is not for the commands of steps. Our own files are closed for them anyway.
+    close_fds::set_fds_cloexec(3, &[]);
     crate::bugs::arm();
     telemetry::init(config.log.format, &config.log.filter)?;
     crate::supervisor::shut().context("could not shut this process to others")?;

@@ -227,3 +227,19 @@ async fn a_secret_that_others_can_read_keeps_the_agent_from_starting() {
         assert!(warns || word == "run", "{text}");
     }
 }
+
+/// What opened it may have been root, and a command is anybody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_agent_was_started_with_open_reaches_no_command() {
+    let words = ["/bin/sh", "-c", "exec \"$@\" 9</etc/hostname", "sh"].map(str::to_owned);
+    let cluster = Plan::new(PROGRAM).agents(&["web-01"]).agent_wrapper(&words).start().await;
+    let operator = cluster.operator();
+    operator.apply_target(&command_target(BOX, false)).await;
+    let told = cluster.folder().join("told");
+    let script = format!("ls -l /proc/$$/fd > {}", told.display());
+    let file = DeploymentFile::new(BOX, LONG).mutates("look", "unsafe", &["/bin/sh", "-c", &script].map(str::to_owned));
+    let done = operator.until_ended(&submit(&operator, file.text()).await).await;
+    assert_eq!(state_of(&done), DeploymentState::Succeeded, "{done:#?}");
+    let open = fs::read_to_string(&told).expect("told by the command");
+    assert!(open.contains(" 0 -> ") && !open.contains("/etc/hostname"), "{open}");
+}
