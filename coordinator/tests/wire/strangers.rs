@@ -393,9 +393,16 @@ async fn never_started_of_what_its_resource_shows_as_applied_locks_the_agent_and
         }
     });
     assert!(lock.await.why.contains("never started"), "and says why");
-    let evidence = v1::ListEvidenceRequest { deployment: DEPLOYMENT.to_owned() };
-    let evidence = admin.list_evidence(evidence).await.expect("listed").into_inner().evidence;
-    assert!(evidence.iter().any(|one| one.kind == "identity_locked"), "{evidence:?}");
+    soon("the evidence of it", async {
+        loop {
+            let request = v1::ListEvidenceRequest { deployment: DEPLOYMENT.to_owned() };
+            let evidence = admin.list_evidence(request).await.expect("listed").into_inner().evidence;
+            if evidence.iter().any(|one| one.kind == "identity_locked") {
+                return;
+            }
+        }
+    })
+    .await;
     let acts = reader(&world).latest_acts(holdfast_common::time::Wall(i64::MAX), 100).expect("read");
     assert!(acts.iter().any(|act| act.kind == "agent_locked" && act.about == "web-07"), "{acts:?}");
     world.stop().await;
