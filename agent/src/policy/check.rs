@@ -94,6 +94,23 @@ fn runs_commands_as_agent(config: &Config) -> bool {
     config.policy.adapters.contains(Adapter::Command.name()) && config.policy.run_as.is_none() && !each_has_one
 }
 
+/// Whether a file may be the program of an external adapter: whoever can write it is given its resource's credentials. Looked
+/// at as the agent starts, and again before each use.
+pub(super) fn fit_program(path: &Path) -> Result<(), String> {
+    let shown = path.display();
+    if !path.is_absolute() {
+        return Err(format!("{shown} is no absolute path"));
+    }
+    match std::fs::metadata(path) {
+        Err(error) => Err(format!("{shown} can't be read: {error}")),
+        Ok(found) if !found.is_file() || found.mode() & 0o111 == 0 => Err(format!("{shown} is no program")),
+        Ok(found) if found.mode() & 0o022 != 0 => Err(format!(
+            "{shown} can be written by group or others, who would be given the resource's credentials (chmod go-w)"
+        )),
+        Ok(_) => Ok(()),
+    }
+}
+
 impl Findings {
     fn resource(&mut self, resource: &Resource, occasion: Occasion) {
         let place = format!("resource {} of {}", resource.name, resource.target);
@@ -141,22 +158,9 @@ impl Findings {
         }
     }
 
-    /// Whoever can write the program of an adapter is given its resource's credentials.
     fn program(&mut self, place: &str, path: &Path) {
-        if !path.is_absolute() {
-            return self.errors.push(format!("{place}: {} is no absolute path", path.display()));
-        }
-        match std::fs::metadata(path) {
-            Err(error) => self.errors.push(format!("{place}: {} can't be read: {error}", path.display())),
-            Ok(found) if !found.is_file() || found.mode() & 0o111 == 0 => {
-                self.errors.push(format!("{place}: {} is no program", path.display()));
-            }
-            Ok(found) if found.mode() & 0o022 != 0 => {
-                let text =
-                    "can be written by group or others, who would be given the resource's credentials (chmod go-w)";
-                self.errors.push(format!("{place}: {} {text}", path.display()));
-            }
-            Ok(_) => {}
+        if let Err(why) = fit_program(path) {
+            self.errors.push(format!("{place}: {why}"));
         }
     }
 

@@ -9,6 +9,7 @@ use holdfast_common::id::{DeploymentId, TargetName};
 use holdfast_common::spec::{Probe, ResourceAdapter, ResourceSpec, StepBody, StepEffect, StepSpec};
 use holdfast_common::system::System;
 
+use super::check::fit_program;
 use super::refusals::Refused;
 use super::{Ask, Program, Refusal, Refusals, Rule, Rules, User, judge, place, program};
 use crate::boottime::wall_now;
@@ -152,10 +153,11 @@ impl Host {
         let Some(System::External(external)) = resource.and_then(|resource| resource.adapter.system()) else {
             return Ok(grant);
         };
-        match self.external.get(&external.program) {
-            Some(program) => Ok(Grant { program: Some(program.clone()), ..grant }),
-            None => Err(Refusal::by(Rule::External, format!("program {:?} is not in it", external.program))),
-        }
+        let Some(program) = self.external.get(&external.program) else {
+            return Err(Refusal::by(Rule::External, format!("program {:?} is not in it", external.program)));
+        };
+        fit_program(program).map_err(|why| Refusal::by(Rule::External, why))?;
+        Ok(Grant { program: Some(program.clone()), ..grant })
     }
 
     fn granted(&self, rule: Option<&Resource>, user: Option<User>, program: Option<Program>) -> Result<Grant, Refusal> {

@@ -55,7 +55,7 @@ fn because(candidate: &v1::RollbackCandidate) -> String {
     let not_asked: Vec<String> =
         candidate.revisions.iter().filter(|had| !had.asked).map(|had| one_line(&had.resource)).collect();
     match not_asked.as_slice() {
-        [] => "its file declares the way back, and the old revision is still there".to_owned(),
+        [] => "its file declares the way back, and what keeps old revisions still has them".to_owned(),
         some => format!(
             "its file declares the way back; whether {} still retains the old revision could not be asked",
             some.join(", ")

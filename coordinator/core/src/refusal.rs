@@ -66,9 +66,9 @@ pub enum Refusal {
         /// The resource.
         resource: ResourceName,
     },
-    /// A person's word on a revision that is on record, or on a resource that the target does not have.
-    #[error("the revision of {resource} is not unknown")]
-    RevisionNotUnknown {
+    /// A word on a resource that the target does not have.
+    #[error("the target has no resource {resource}")]
+    NoSuchResource {
         /// The resource.
         resource: ResourceName,
     },
@@ -160,7 +160,7 @@ impl Refusal {
             Refusal::NotOnHold => Code::NotOnHold,
             Refusal::ObservedMissing { .. } => Code::ObservedMissing,
             Refusal::DeploymentNotFound(_) => Code::DeploymentNotFound,
-            Refusal::NothingToReconcile { .. } | Refusal::RevisionNotUnknown { .. } => Code::NothingToReconcile,
+            Refusal::NothingToReconcile { .. } | Refusal::NoSuchResource { .. } => Code::NothingToReconcile,
             Refusal::DecisionNotOpen { .. } => Code::DecisionNotOpen,
             Refusal::EvidenceMoved { .. } => Code::EvidenceMoved,
             Refusal::CannotInspect { .. } => Code::CannotInspect,

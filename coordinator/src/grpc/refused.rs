@@ -205,7 +205,11 @@ fn refusal_problem(about: &Subject, refusal: &Refusal) -> Problem {
         }
         Refusal::QueueFull { .. } | Refusal::FenceExhausted => problem.next(format!("holdfast target show {target}")),
         Refusal::RevisionMismatch { resource, .. } => {
-            problem.next(format!("holdfast target inspect {target}")).with("resource", resource.as_str())
+            let attest = format!(
+                "where the record is wrong, as after a change by hand: holdfast target attest {target} --resource {resource} \
+                 --observed REV --how TEXT --confirm {target}"
+            );
+            problem.next(format!("holdfast target inspect {target}")).next(attest).with("resource", resource.as_str())
         }
         Refusal::OrderPassed { before, .. } => problem
             .so("the same key again would be taken, and a file without `order` claims none")
@@ -220,7 +224,7 @@ fn refusal_problem(about: &Subject, refusal: &Refusal) -> Problem {
             .so("an attestation on it would not tell what it waits for")
             .next("look at the resource, then add --observed REVISION")
             .with("resource", resource.as_str()),
-        Refusal::RevisionNotUnknown { resource } => {
+        Refusal::NoSuchResource { resource } => {
             problem.next(format!("holdfast target show {target}")).with("resource", resource.as_str())
         }
         Refusal::DeploymentNotFound(id) => {
@@ -267,7 +271,7 @@ pub(super) fn title(name: &str, refusal: &Refusal) -> String {
         | Refusal::PlaceMoved { .. }
         | Refusal::NotOnHold
         | Refusal::ObservedMissing { .. }
-        | Refusal::RevisionNotUnknown { .. }
+        | Refusal::NoSuchResource { .. }
         | Refusal::TargetInUse { .. }
         | Refusal::QueueFull { .. }
         | Refusal::DeploymentNotFound(_)

@@ -40,8 +40,9 @@ pub(crate) fn attest(
     Ok(Answer::Done)
 }
 
-/// About a resource whose revision nobody knows, while nobody holds the target: what a holder left is told with it, by
-/// [`attest`]. It says nothing of any attempt, and lets the head of the queue go on.
+/// About a resource while nobody holds the target: what a holder left is told with it, by [`attest`]. It says nothing of any
+/// attempt. Where nobody knew the revision it lets the head of the queue go on; where one is on record that is not there any more,
+/// as after a change by hand, the next deployment expects what was seen.
 pub(crate) fn revision(
     draft: &mut Draft<'_>,
     by: &OperatorName,
@@ -52,12 +53,10 @@ pub(crate) fn revision(
     if let Some(holder) = draft.current() {
         return Err(Refusal::TargetHeld { holder: draft.state().label(holder), state: holder.state });
     }
-    match draft.state().resources.get(resource) {
-        Some(ResourceKnowledge::Unknown { .. }) => saw(draft, by, resource.clone(), revision.clone(), how),
-        Some(ResourceKnowledge::Never | ResourceKnowledge::Revision { .. }) | None => {
-            return Err(Refusal::RevisionNotUnknown { resource: resource.clone() });
-        }
+    if draft.state().spec.resource(resource).is_none() {
+        return Err(Refusal::NoSuchResource { resource: resource.clone() });
     }
+    saw(draft, by, resource.clone(), revision.clone(), how);
     Ok(Answer::Done)
 }
 

@@ -74,7 +74,7 @@ rows! {
         Refusal::TargetOnHold(_) => "target_on_hold",
         Refusal::NotOnHold => "not_on_hold",
         Refusal::ObservedMissing { .. } => "observed_missing",
-        Refusal::RevisionNotUnknown { .. } => "revision_not_unknown",
+        Refusal::NoSuchResource { .. } => "no_such_resource",
         Refusal::DeploymentNotFound(_) => "deployment_not_found",
         Refusal::NothingToReconcile { .. } => "nothing_to_reconcile",
         Refusal::DecisionNotOpen { .. } => "decision_not_open",

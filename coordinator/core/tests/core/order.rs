@@ -172,15 +172,15 @@ fn an_attestation_on_an_unread_revision_must_say_what_was_seen() {
 }
 
 #[test]
-fn a_revision_alone_is_attested_where_nobody_knows_it_and_nobody_holds_the_target() {
+fn a_revision_alone_is_attested_while_nobody_holds_the_target_and_the_next_deployment_expects_it() {
     let mut scene = Scene::on(site(Reach::Shared));
     let (site, elsewhere) = (resource_name("site"), resource_name("elsewhere"));
     let attest = |scene: &mut Scene, resource: &ResourceName| {
         let (resource, revision) = (resource.clone(), revision("r0"));
         scene.world.feed(0, &Input::AttestRevision { by: anna(), resource, revision, how: "looked".into() })
     };
-    let known = Err(Refusal::RevisionNotUnknown { resource: site.clone() });
-    assert_eq!(attest(&mut scene, &site), known, "nothing was ever changed there");
+    assert_eq!(attest(&mut scene, &site), Ok(Answer::Done), "something was there before");
+    assert!(matches!(scene.state().resources[&site], ResourceKnowledge::Revision { .. }));
     let first = submit(&mut scene, None).expect("takes the target");
     scene.run();
     scene.permit("switch");
@@ -191,7 +191,7 @@ fn a_revision_alone_is_attested_where_nobody_knows_it_and_nobody_holds_the_targe
     let _ = scene.say(over(AttemptEnd::Failed));
     assert_eq!(scene.state().resources[&site], ResourceKnowledge::Unknown { since: first });
     let waits = submit(&mut scene, None).expect("waits for a reading");
-    assert_eq!(attest(&mut scene, &elsewhere), Err(Refusal::RevisionNotUnknown { resource: elsewhere }));
+    assert_eq!(attest(&mut scene, &elsewhere), Err(Refusal::NoSuchResource { resource: elsewhere }));
     assert_eq!(attest(&mut scene, &site), Ok(Answer::Done));
     assert_eq!((scene.current().id, scene.current().expected[&site].clone()), (waits, Some(revision("r0"))));
     assert!(scene.current().evidence.is_empty(), "nothing is said of an attempt that never was");

@@ -644,7 +644,7 @@ fn settle(world: &mut World, target: usize, round: u64) {
         assert!(matches!(blind, Err(Refusal::ObservedMissing { .. })), "{blind:?}");
         let looked = world.inspect(target, id);
         let elsewhere = world.attest_revision(target, &resource_name("elsewhere"));
-        assert!(matches!(elsewhere, Err(Refusal::RevisionNotUnknown { .. })), "{elsewhere:?}");
+        assert!(matches!(elsewhere, Err(Refusal::NoSuchResource { .. })), "{elsewhere:?}");
         if looked.is_err() || asked || round.is_multiple_of(3) {
             let attested = match round.is_multiple_of(2) {
                 true => world.attest(target, id, false),
