@@ -7,7 +7,7 @@ const STILL_RESERVED: &str = "The deployment's state is unchanged and the target
 pub(super) const NOTHING_TO_RECONCILE: Explanation = Explanation {
     what: "This deployment is neither uncertain nor held, so there is nothing to decide about it.",
     still_true: "Its state is unchanged. Evidence that came for it is kept.",
-    next: "holdfast show D tells where it stands. holdfast reconcile list shows what does wait for a decision.",
+    next: "holdfast show D tells where it stands. holdfast reconcile list shows what does wait for a decision. A resource that was changed by hand is attested at its target: holdfast target attest TARGET.",
 };
 
 pub(super) const DECISION_NOT_OPEN: Explanation = Explanation {

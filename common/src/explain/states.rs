@@ -28,7 +28,7 @@ pub(super) const STATES: &[(&str, Explanation)] = &[
         state(
             "A change was permitted, then contact was lost, or the agent itself can't tell. The change may be made, half made, not begun, or running right now.",
             "The target stays reserved, so that no second change can meet the first. This state has no timeout.",
-            "holdfast reconcile show D tells what this target's adapter can do. A release can be fenced off, then inspected. A command can't be fenced off: have its inspect command run, or look yourself and attest what you saw. Then decide.",
+            "holdfast reconcile show D tells what this target's adapter can do. What refuses old fences (release, git, postgres, an API or program that says so) can be fenced off, then inspected. What doesn't, like a command, can't be: have it read where that can be done, or look yourself and attest what you saw. Then decide.",
         ),
     ),
     (

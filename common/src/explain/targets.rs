@@ -33,9 +33,9 @@ pub(super) const REQUEST_ID_REUSED: Explanation = Explanation {
 };
 
 pub(super) const REVISION_MISMATCH: Explanation = Explanation {
-    what: "The resource has another revision than the deployment expects. Somebody changed it since the deployment was planned, or the expectation was wrong.",
-    still_true: "The step that expected it was not begun, and the resource stays as it was read.",
-    next: "holdfast target inspect TARGET reads the revision now. Find out who changed it before you correct expected_revision and submit again.",
+    what: "The revision on record is another one than the file's expected_revision. The record was compared; nothing was asked of the resource.",
+    still_true: "Nothing of the deployment was begun, and the record stays as it is.",
+    next: "holdfast target show TARGET has the record, holdfast target inspect TARGET reads what is there. If the file is wrong, correct it. If the resource was changed by hand, undo that, or say what is there: holdfast target attest TARGET --resource R --observed REV --how TEXT --confirm TARGET.",
 };
 
 pub(super) const ORDER_PASSED: Explanation = Explanation {
@@ -70,8 +70,8 @@ pub(super) const TARGET_BUSY: Explanation = Explanation {
 
 pub(super) const REVISION_UNKNOWN: Explanation = Explanation {
     what: "Nobody knows which revision a resource of this target has: an earlier deployment ended without an observation of it, or it was given up.",
-    still_true: "No step that depends on the revision is begun. What is recorded as unknown stays so until somebody reads it.",
-    next: "holdfast target inspect TARGET reads it where the adapter can. Where it can't, look yourself and record what you saw.",
+    still_true: "No step that depends on the revision is begun. What is recorded as unknown stays so until a person attests it, or it is read while a deployment waits for it.",
+    next: "While a deployment waits, holdfast target inspect TARGET reads it where the adapter can. Else look yourself: holdfast target attest TARGET --resource R --observed REV --how TEXT --confirm TARGET.",
 };
 
 pub(super) const TARGET_ON_HOLD: Explanation = Explanation {

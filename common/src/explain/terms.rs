@@ -64,7 +64,7 @@ pub(super) const TERMS: &[(&str, Explanation)] = &[
         term(
             "Of a resource's revision: no deployment has changed the resource yet, and nobody has read it.",
             "That is no obstacle: the first deployment begins on it.",
-            "holdfast target inspect TARGET reads it where the adapter can.",
+            "Deploy. After the first deployment that changes it, holdfast target inspect TARGET looks at it where the adapter can.",
         ),
     ),
     (
