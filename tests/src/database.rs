@@ -36,7 +36,10 @@ impl Database {
         server.sql("postgres", &format!("CREATE DATABASE {DATABASE}"));
         for role in ROLES {
             server.sql("postgres", &format!("CREATE ROLE {role} LOGIN PASSWORD 'secret-{role}'"));
-            let path = folder.write(&format!("{role}.env"), &format!("PGUSER={role}\nPGPASSWORD=secret-{role}\n"));
+            let port = server.port();
+            let bound = format!("PGHOST=127.0.0.1\nPGPORT={port}\nPGDATABASE={DATABASE}\n");
+            let path =
+                folder.write(&format!("{role}.env"), &format!("{bound}PGUSER={role}\nPGPASSWORD=secret-{role}\n"));
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("a test's own folder");
         }
         let claim = Claim {

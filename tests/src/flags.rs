@@ -27,7 +27,7 @@ pub fn program() -> &'static Path {
 pub fn target(name: &str, folder: &Path, reach: &str) -> String {
     let example = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/external/flags.target.toml"));
     example
-        .replace("\"shop@prod\"", &format!("{name:?}"))
+        .replace("\"flags@prod\"", &format!("{name:?}"))
         .replace("{ role = \"shop\", env = \"prod\" }", "{ role = \"shop\" }")
         .replace("\"/srv/flags\"", &format!("{folder:?}"))
         .replace("\"host\"", &format!("{reach:?}"))

@@ -105,7 +105,7 @@ async fn the_http_example_is_rolled_out_by_the_example_api() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_external_example_flips_a_flag() {
     let folder = Folder::new();
-    let target = flags::target("shop@prod", folder.path(), "host");
+    let target = flags::target("flags@prod", folder.path(), "host");
     let external = format!("{{ flags = {:?} }}", flags::program());
     let (_cluster, operator) = with(&target, &[("HOLDFAST_EXTERNAL", external)]).await;
     deploys(&operator, "external/flags.deploy.toml", &[("revision", "2026-12-01")]).await;

@@ -2,7 +2,7 @@
 //!
 //! | question | the target | `DATABASE_URL` | `PG...` |
 //! | --- | --- | --- | --- |
-//! | server, database | said there: must be the same as said here | else this | else this |
+//! | server, database | said there: must be the same as said here | else this, required with a password | else this, required with a password |
 //! | user, password, options | never | this | else this |
 //!
 //! | server | TLS |
@@ -10,7 +10,8 @@
 //! | a local socket or loopback | only where `PGSSLMODE` or `PGSSLROOTCERT` asks for it |
 //! | any other | verified, unless `PGSSLMODE=disable` says no |
 //!
-//! A target that names another server than the host's credentials are for gets none of them.
+//! A target that names another server than the host's credentials are for gets none of them, and a password that is not bound to a
+//! server goes to none.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -111,6 +112,11 @@ fn server(config: &mut Config, system: &Postgres) -> Result<(), Failure> {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let port = port.parse().map_err(|_| Failure::Resource(format!("{wanted} is no server")))?;
     if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+        // Whoever declares a target would choose who is told the password.
+        if config.get_password().is_some() {
+            let text = "the credentials hold a password and do not say for which server it is: PGHOST does, with PGPORT where it is not 5432";
+            return Err(Failure::Resource(text.to_owned()));
+        }
         config.host(host).port(port);
         return Ok(());
     }

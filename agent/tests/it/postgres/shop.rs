@@ -151,7 +151,14 @@ impl Shop {
 
     pub(crate) fn command(&self, order: &Order, said: &BTreeMap<&str, String>) -> Command {
         let mut command = Command::new(AGENT);
-        command.args([INTERNAL, name::SYSTEM]).env_clear().envs(said).stdin(stdin(&self.folder, order));
+        let System::Postgres(system) = &order.system else { panic!("a schema") };
+        let (host, port) = system.server.as_deref().unwrap().rsplit_once(':').unwrap();
+        command
+            .args([INTERNAL, name::SYSTEM])
+            .env_clear()
+            .envs([("PGHOST", host), ("PGPORT", port)])
+            .envs(said)
+            .stdin(stdin(&self.folder, order));
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

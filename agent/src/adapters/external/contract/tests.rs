@@ -35,7 +35,7 @@ fn every_answer_on_the_page_is_one_and_every_outcome_is_on_the_page() {
 fn the_requests_on_the_page_are_those_that_are_sent() {
     let settings: BTreeMap<String, String> = [("folder".to_owned(), "/srv/flags".to_owned())].into();
     let asked: BTreeMap<String, String> = [("checkout".to_owned(), "on".to_owned())].into();
-    let (target, resource) = (TargetName::new("shop@prod").unwrap(), ResourceName::new("flags").unwrap());
+    let (target, resource) = (TargetName::new("flags@prod").unwrap(), ResourceName::new("flags").unwrap());
     let deployment: DeploymentId = "0198c0de-0000-7000-8000-000000000012".parse().unwrap();
     let (step, to, from) = (StepName::new("flip").unwrap(), Revision::new("v2").unwrap(), Revision::new("v1").unwrap());
     let fence = Fence::first(Epoch(1)).unwrap().as_u64() + 41;

@@ -15,7 +15,8 @@ fn of(system: &Postgres, variables: &[(&str, &str)]) -> Result<Access, Failure> 
 #[test]
 fn the_target_says_where_and_the_credentials_say_who() {
     let shop = system(Some("db:5433"), Some("shop"));
-    let found = of(&shop, &[("PGUSER", "deploy"), ("PGPASSWORD", "secret")]).unwrap();
+    let bound = [("PGHOST", "db"), ("PGPORT", "5433"), ("PGUSER", "deploy"), ("PGPASSWORD", "secret")];
+    let found = of(&shop, &bound).unwrap();
     assert_eq!(found.config.get_hosts(), [Host::Tcp("db".to_owned())]);
     assert_eq!((found.config.get_ports(), found.config.get_dbname()), ([5433].as_slice(), Some("shop")));
     assert_eq!((found.config.get_user(), found.config.get_password()), (Some("deploy"), Some("secret".as_bytes())));
@@ -37,6 +38,7 @@ fn credentials_go_to_no_server_that_they_are_not_for() {
         vec![("PGHOST", "evil"), ("PGPORT", "5433"), ("PGUSER", "deploy")],
         vec![("PGHOST", "/run/postgresql"), ("PGUSER", "deploy")],
         vec![("DATABASE_URL", "postgresql://deploy:secret@db/shop")],
+        vec![("PGUSER", "deploy"), ("PGPASSWORD", "secret")],
         vec![("PGHOST", "evil"), ("PGUSER", "deploy"), ("PGDATABASE", "other")],
     ] {
         assert!(matches!(of(&shop, &said), Err(Failure::Resource(_))), "{said:?}");
