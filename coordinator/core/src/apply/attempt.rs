@@ -9,6 +9,7 @@
 //!          pending, permitted, started -> ended    the end may overtake the start
 //! ```
 
+use holdfast_common::adapter::Enforce;
 use holdfast_common::id::{AgentName, AttemptId, IncarnationId, StepName};
 use holdfast_common::outcome::StepEnd;
 use holdfast_common::report::{DeclineReason, Report, ReportBody, Reread};
@@ -23,6 +24,7 @@ use crate::state::{
     Attempt, AttemptState, Away, CarryState, Deployment, DeploymentState, Lease, Run, Seen, StepRun, StepState,
     TargetState,
 };
+use crate::weigh;
 
 pub(super) fn leased(state: &mut TargetState, recorded: &Recorded) -> Result<(), &'static str> {
     let Event::LeaseGranted {
@@ -209,6 +211,19 @@ pub(super) fn permitted(
     Ok(())
 }
 
+/// What enforces fences has seen one that is no lower than that of the first attempt that might have applied the step.
+fn shown_by_its_effect(state: &mut TargetState, name: &StepName) {
+    let Some(deployment) = state.current.as_ref() else { return };
+    let Some(step) = deployment.step(name) else { return };
+    let permitted = |attempt: &&Attempt| attempt.step(name).is_some_and(|run| run.permitted_at.is_some());
+    let first = deployment.attempts.iter().find(permitted).map(|attempt| attempt.fence);
+    let enforces = weigh::capability(state, step).is_some_and(|capability| capability.enforce == Enforce::Fence);
+    let resource = step.resource.clone().filter(|_| enforces);
+    if let Some((resource, fence)) = resource.zip(first) {
+        super::target::shown(state, &resource, fence);
+    }
+}
+
 pub(super) fn reported(
     state: &mut TargetState,
     at: Wall,
@@ -241,6 +256,9 @@ pub(super) fn reported(
             step.exit = *exit;
             step.observed.clone_from(observed);
             step.detail.clone_from(detail);
+            if *end == StepEnd::Applied {
+                shown_by_its_effect(state, name);
+            }
         }
         ReportBody::AttemptEnded { .. } => {
             live(state, id)?;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use holdfast_common::fence::Fence;
 use holdfast_common::id::{DeploymentId, ResourceName};
 use holdfast_common::spec::TargetSpec;
 use holdfast_common::time::Wall;
@@ -75,8 +76,7 @@ pub(super) fn filed(state: &mut TargetState, id: DeploymentId, evidence: &Eviden
         | EvidenceBody::Note { .. } => None,
     };
     if let Some((resource, fence)) = shown {
-        let floor = state.floors.entry(resource.clone()).or_insert(fence);
-        *floor = fence.max(*floor);
+        self::shown(state, resource, fence);
     }
     let Some(deployment) = state.deployment_mut(id) else { return Ok(()) };
     if evidence.sequence.0 != deployment.newest_evidence().0 + 1 {
@@ -87,6 +87,12 @@ pub(super) fn filed(state: &mut TargetState, id: DeploymentId, evidence: &Eviden
     }
     deployment.evidence.push(evidence.clone());
     Ok(())
+}
+
+/// A resource has shown or confirmed a fence.
+pub(super) fn shown(state: &mut TargetState, resource: &ResourceName, fence: Fence) {
+    let floor = state.floors.entry(resource.clone()).or_insert(fence);
+    *floor = fence.max(*floor);
 }
 
 fn answers(body: &EvidenceBody) -> Option<holdfast_common::id::EvidenceId> {

@@ -4,6 +4,7 @@ use std::sync::RwLockReadGuard;
 
 use holdfast_common::adapter::Enforce;
 use holdfast_common::claim::Claim;
+use holdfast_common::fence::Fence;
 use holdfast_common::id::{DeploymentId, EvidenceId, ResourceName};
 use holdfast_common::outcome::{AttemptEnd, Exit, FailureClass, OperationState, Reading, StepEnd};
 use holdfast_common::recovery::{Attestation, AttestedRunner, AttestedTarget, DecisionKind, Runner};
@@ -511,6 +512,31 @@ fn a_reading_of_a_resource_that_went_back_to_an_earlier_state_proves_nothing_unt
     let InquiryKind::FenceOff { fence } = scene.current().inquiries[0].kind else { panic!("a raise") };
     say(&mut scene, again, Finding::Raised { reading: reading(fence) });
     assert_eq!(scene.list().steps[0].state, OperationState::NotApplied);
+}
+
+#[test]
+fn a_resource_that_lost_what_was_applied_is_noticed_by_its_fence() {
+    let mut scene = Scene::on(site(Reach::Shared));
+    let first = scene.submit(vec![switch(RetryClass::Idempotent)], 1);
+    let claim = scene.run();
+    scene.permit("switch");
+    let _ = scene.say(ended("switch", StepEnd::Applied));
+    let _ = scene.say(over(AttemptEnd::Succeeded));
+    assert_eq!(scene.ended(first).state, DeploymentState::Succeeded);
+    let reading = |highest_fence| Reading {
+        resource_identity: "one".into(),
+        state: OperationState::NotApplied,
+        revision: Some(revision("r0")),
+        active: None,
+        highest_fence,
+        retained: Vec::new(),
+        detail: String::new(),
+    };
+    let stands = |highest_fence| standing(scene.state(), &resource_name("site"), &reading(highest_fence));
+    assert_eq!(stands(Some(claim.fence)), None);
+    assert_eq!(stands(None), None, "it tells none");
+    let below = Fence::from_u64(claim.fence.as_u64() - 1);
+    assert_eq!(stands(below), below.map(|_| Odd::WentBack { from: claim.fence }));
 }
 
 #[test]
