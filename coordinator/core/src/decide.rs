@@ -73,7 +73,7 @@ fn answer(draft: &mut Draft<'_>, input: &Input) -> Result<Answer, Refusal> {
         Input::OfferAnswered { speaker, claim, declined, jitter } => {
             Ok(handlers::offer::answered(draft, speaker, claim, declined.clone(), *jitter))
         }
-        Input::Heard { speaker, claim } => Ok(handlers::heard::heard(draft, speaker, claim)),
+        Input::Heard { speaker, claim, via } => Ok(handlers::heard::heard(draft, speaker, claim, *via)),
         Input::Detached { speaker, claim, away, bound } => {
             Ok(handlers::away::away(draft, speaker, claim, *away, *bound))
         }

@@ -39,6 +39,15 @@ pub struct Speaker {
     pub incarnation: IncarnationId,
 }
 
+/// On which stream of its agent a sign of life came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Via {
+    /// Its session.
+    Session,
+    /// An upload of output, which is in no order with the session.
+    Upload,
+}
+
 /// An agent as it looks for an assignment now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
@@ -147,6 +156,8 @@ pub enum Input {
         speaker: Speaker,
         /// About what.
         claim: Claim,
+        /// On which stream.
+        via: Via,
     },
     /// An agent says that it goes and will be back.
     Detached {

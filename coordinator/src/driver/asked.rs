@@ -10,7 +10,7 @@ use holdfast_common::recovery::{Attestation, DecisionKind, Runner};
 use holdfast_common::report::{Declined, Report};
 use holdfast_common::spec::{DeploymentSpec, PlanDigest, TargetSpec};
 use holdfast_common::time::Millis;
-use holdfast_coordinator_core::input::{Finding, Speaker, Until};
+use holdfast_coordinator_core::input::{Finding, Speaker, Until, Via};
 use holdfast_coordinator_core::rollback::Retained;
 use holdfast_coordinator_core::state::EvidenceSequence;
 use holdfast_coordinator_core::{Answer, TargetState};
@@ -73,6 +73,8 @@ pub enum Asked {
         speaker: Speaker,
         /// About what.
         claim: Claim,
+        /// On which stream.
+        via: Via,
     },
     /// An agent says that it goes and will be back.
     Detached {

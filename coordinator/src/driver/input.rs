@@ -105,7 +105,7 @@ impl Inner {
             Asked::OfferAnswered { speaker, claim, declined } => {
                 Input::OfferAnswered { speaker, claim, declined, jitter: self.draw.jitter() }
             }
-            Asked::Heard { speaker, claim } => Input::Heard { speaker, claim },
+            Asked::Heard { speaker, claim, via } => Input::Heard { speaker, claim, via },
             Asked::Detached { speaker, claim, away } => Input::Detached { speaker, claim, away, bound: self.absence },
             Asked::PermitRequested { speaker, claim, step, plan } => {
                 Input::PermitRequested { speaker, claim, step, plan }

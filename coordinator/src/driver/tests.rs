@@ -20,7 +20,7 @@ use holdfast_common::recovery::DecisionKind;
 use holdfast_common::report::{Disposition, FiledReason, ReportBody};
 use holdfast_common::spec::TargetSpec;
 use holdfast_common::time::{Serving, Wall};
-use holdfast_coordinator_core::input::{Candidate, Speaker, Until};
+use holdfast_coordinator_core::input::{Candidate, Speaker, Until, Via};
 use holdfast_coordinator_core::rollback::Retained;
 use holdfast_coordinator_core::state::{AttemptState, DeploymentState, EvidenceSequence, InquiryKind};
 use holdfast_coordinator_core::{Answer, Effect, Event, Refusal, TargetState};
@@ -228,7 +228,7 @@ impl Rig {
     }
 
     fn hear(&mut self, claim: Claim) -> Answer {
-        self.ask(Asked::Heard { speaker: speaker(), claim }).unwrap().answer
+        self.ask(Asked::Heard { speaker: speaker(), claim, via: Via::Session }).unwrap().answer
     }
 
     fn report(&mut self, claim: Claim, report: &holdfast_common::report::Report) -> Answer {

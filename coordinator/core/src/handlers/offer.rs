@@ -18,7 +18,7 @@ use crate::draft::Draft;
 use crate::event::Event;
 use crate::explain;
 use crate::handlers::heard;
-use crate::input::{Jitter, Speaker};
+use crate::input::{Jitter, Speaker, Via};
 use crate::lease;
 use crate::split;
 use crate::state::{Attempt, AttemptState};
@@ -35,7 +35,7 @@ pub(crate) fn answered(
     match declined {
         None => {
             take(draft, claim);
-            heard::heard(draft, speaker, claim)
+            heard::heard(draft, speaker, claim, Via::Session)
         }
         Some(_) if on_offer && attempt.open_permit().is_some() => {
             let because = format!("{} can't go on with what it had begun", speaker.agent);

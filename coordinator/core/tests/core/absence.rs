@@ -33,7 +33,13 @@ fn leave(scene: &mut Scene, away: u64) -> Answer {
 
 fn beat(scene: &mut Scene) -> Answer {
     let (speaker, claim) = (scene.speaker(), scene.claim());
-    scene.world.feed(0, &Input::Heard { speaker, claim }).expect("never refused")
+    scene.world.feed(0, &Input::Heard { speaker, claim, via: Via::Session }).expect("never refused")
+}
+
+/// Output that the agent sent before it went.
+fn output(scene: &mut Scene) -> Answer {
+    let (speaker, claim) = (scene.speaker(), scene.claim());
+    scene.world.feed(0, &Input::Heard { speaker, claim, via: Via::Upload }).expect("never refused")
 }
 
 fn after(scene: &mut Scene, millis: u64) {
@@ -82,6 +88,20 @@ fn an_agent_that_is_back_has_a_lease_like_any_other() {
     assert!(lease(&scene).and_then(|lease| lease.away).expect("it is on record").is_back);
     after(&mut scene, TTL + MARGIN);
     assert_eq!(state(&scene), DeploymentState::Uncertain, "what was left of its absence is spent");
+}
+
+#[test]
+fn output_that_arrives_after_the_word_of_who_goes_does_not_bring_it_back() {
+    let mut scene = at_work();
+    leave(&mut scene, AWAY);
+    let events = scene.world.targets[0].history.len();
+    assert!(matches!(output(&mut scene), Answer::Renewed { .. }));
+    assert_eq!(scene.world.targets[0].history.len(), events);
+    assert!(!lease(&scene).and_then(|lease| lease.away).expect("it is on record").is_back);
+    after(&mut scene, TTL + AWAY + MARGIN - 1);
+    assert_eq!(state(&scene), DeploymentState::Active, "it has all of its absence");
+    after(&mut scene, 1);
+    assert_eq!(state(&scene), DeploymentState::Uncertain);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use holdfast_common::recovery::{AttestedTarget, DecisionKind};
 use holdfast_common::report::{DeclineReason, Disposition, PermitDenial, ReportBody};
 use holdfast_common::spec::{Reach, RetryClass, StepSpec, Timeouts};
 use holdfast_common::time::Millis;
-use holdfast_coordinator_core::input::Jitter;
+use holdfast_coordinator_core::input::{Jitter, Via};
 use holdfast_coordinator_core::state::*;
 use holdfast_coordinator_core::*;
 
@@ -25,7 +25,7 @@ fn whole(millis: u64) -> Timeouts {
 fn alive(scene: &mut Scene, millis: u64) {
     for _ in 0..millis / 500 {
         let (speaker, claim) = (scene.speaker(), scene.claim());
-        scene.world.feed(0, &Input::Heard { speaker, claim }).expect("heard");
+        scene.world.feed(0, &Input::Heard { speaker, claim, via: Via::Session }).expect("heard");
         scene.pass(500);
     }
 }

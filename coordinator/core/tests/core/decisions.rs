@@ -669,7 +669,7 @@ fn a_restart_gives_a_live_lease_one_ttl_of_serving_time_and_never_less() {
     scene.submit(vec![switch(RetryClass::Unsafe)], 2);
     let claim = scene.run();
     scene.world.serving += TTL / 2;
-    scene.world.feed(0, &Input::Heard { speaker: scene.speaker(), claim }).expect("heard");
+    scene.world.feed(0, &Input::Heard { speaker: scene.speaker(), claim, via: Via::Session }).expect("heard");
     scene.world.serving += TTL / 2;
     scene.world.restart();
     scene.pass(TTL);

@@ -4,6 +4,7 @@ use holdfast_common::outcome::{AttemptEnd, FailureClass, OperationState, StepEnd
 use holdfast_common::recovery::{AttestedTarget, DecisionKind};
 use holdfast_common::report::{Disposition, FiledReason, PermitDenial, ReportBody};
 use holdfast_common::spec::{Reach, RetryClass};
+use holdfast_coordinator_core::input::Via;
 use holdfast_coordinator_core::state::*;
 use holdfast_coordinator_core::*;
 
@@ -153,7 +154,7 @@ fn a_check_that_does_not_keep_its_own_time_is_stopped_and_not_healthy() {
     // As long as it may take, and five seconds more.
     for _ in 0..11 {
         let (speaker, claim) = (scene.speaker(), scene.claim());
-        scene.world.feed(0, &Input::Heard { speaker, claim }).expect("heard");
+        scene.world.feed(0, &Input::Heard { speaker, claim, via: Via::Session }).expect("heard");
         scene.pass(550);
     }
     assert!(scene.current().attempts[0].steps[1].over_deadline);

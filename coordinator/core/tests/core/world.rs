@@ -527,7 +527,7 @@ impl World {
                 }
             }
             Letter::Heartbeat { agent, incarnation, target, claim } => {
-                let input = Input::Heard { speaker: self.speaker(agent, incarnation), claim };
+                let input = Input::Heard { speaker: self.speaker(agent, incarnation), claim, via: Via::Session };
                 if self.feed(target, &input).expect("life is never refused") == Answer::Superseded {
                     self.net.insert(Letter::Over { agent, incarnation, claim });
                 }

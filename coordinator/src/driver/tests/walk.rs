@@ -7,7 +7,7 @@ use holdfast_common::id::{EvidenceId, IncarnationId, Revision};
 use holdfast_common::outcome::{AttemptEnd, Exit, FailureClass, OperationState, Reading, StepEnd};
 use holdfast_common::recovery::{Attestation, AttestedRunner, AttestedTarget, Runner};
 use holdfast_common::report::{DeclineReason, Declined, Report, ReportSequence};
-use holdfast_coordinator_core::input::Finding;
+use holdfast_coordinator_core::input::{Finding, Via};
 use holdfast_coordinator_core::rollback::Retained;
 use holdfast_coordinator_core::state::TargetState;
 use rand::Rng as _;
@@ -111,7 +111,10 @@ impl Walk {
                 let declined = self.one_in(4).then(|| Declined::from(DeclineReason::Busy));
                 Asked::OfferAnswered { speaker: self.speaker(), claim: self.pick(|w| &w.claims)?, declined }
             }
-            5 | 6 => Asked::Heard { speaker: self.speaker(), claim: self.pick(|w| &w.claims)? },
+            5 | 6 => {
+                let via = if self.one_in(4) { Via::Upload } else { Via::Session };
+                Asked::Heard { speaker: self.speaker(), claim: self.pick(|w| &w.claims)?, via }
+            }
             7..=9 => {
                 let claim = self.pick(|walk| &walk.claims)?;
                 let state = self.rig.state();

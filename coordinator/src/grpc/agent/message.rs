@@ -14,7 +14,7 @@ use holdfast_common::spec::PlanDigest;
 use holdfast_common::text::{self, one_line};
 use holdfast_common::time::{Millis, Wall};
 use holdfast_coordinator_core::Answer;
-use holdfast_coordinator_core::input::Finding;
+use holdfast_coordinator_core::input::{Finding, Via};
 use holdfast_proto::convert::{
     Invalid, WireEnum, claim_from_wire, claim_of_wire, claim_to_wire, disposition_to_wire, duration_from_wire,
     duration_to_wire, parsed, reading_from_wire, report_from_wire, required,
@@ -183,7 +183,7 @@ async fn renew(session: &mut Session, claim: Claim, wire: v1::Claim, beat: &Arc<
         return Ok(());
     };
     let (beat, agent) = (beat.clone(), session.speaker.agent.clone());
-    let asked = Asked::Heard { speaker: session.speaker.clone(), claim };
+    let asked = Asked::Heard { speaker: session.speaker.clone(), claim, via: Via::Session };
     let then = move |told| match told {
         // A sign of life that can't be written is neither a renewal nor an end.
         Err(driver::Error::NoRoom(_)) => {}
@@ -202,7 +202,7 @@ async fn sign_of_life(session: &mut Session, target: &TargetName, claim: Claim) 
     if !session.signs.due(claim.attempt) {
         return Ok(());
     }
-    let asked = Asked::Heard { speaker: session.speaker.clone(), claim };
+    let asked = Asked::Heard { speaker: session.speaker.clone(), claim, via: Via::Session };
     let (way, room) = (Way::of(session), room(session).await?);
     let then = move |told| {
         match told {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use holdfast_common::claim::Claim;
 use holdfast_common::code::Code;
 use holdfast_common::id::{AgentName, StepName};
-use holdfast_coordinator_core::input::Speaker;
+use holdfast_coordinator_core::input::{Speaker, Via};
 use holdfast_proto::convert::{Invalid, claim_from_wire, claim_to_wire, parsed};
 use holdfast_proto::v1;
 use tokio::sync::mpsc;
@@ -129,7 +129,7 @@ impl Upload {
         }
         let Some(target) = self.shared.driver.target_of(claim.deployment).await else { return };
         let speaker = Speaker { agent: self.agent.clone(), incarnation };
-        if let Err(error) = self.shared.driver.ask(target, Asked::Heard { speaker, claim }).await {
+        if let Err(error) = self.shared.driver.ask(target, Asked::Heard { speaker, claim, via: Via::Upload }).await {
             tracing::debug!(agent = %self.agent, %error, "a sign of life was not taken");
         }
     }
