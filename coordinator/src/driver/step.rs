@@ -40,6 +40,9 @@ const ASSIGNMENTS: usize = 4;
 /// A target that wants to be woken at once again waits at least so long.
 const PAUSE: Millis = Millis(10);
 
+/// How a transaction begins.
+type Begin<S> = for<'a> fn(&'a mut S) -> Result<<S as Store>::Transaction<'a>, store::Error>;
+
 /// Owns the store. See the module.
 pub struct Driver<S: Store> {
     pub(super) store: S,
@@ -222,9 +225,19 @@ impl<S: Store> Driver<S> {
 
     /// One transaction. `whole` does what time asks, too. Answers whether anything was to be written; after an error the
     /// messages can be tried again.
+    ///
+    /// No write is expected to be refused. Where one is, all is done again, with each write apart: it is answered with its error,
+    /// and the others are done.
     pub(super) fn attempt(&mut self, messages: &[Message], whole: bool) -> Result<bool, Fatal> {
+        match self.transact(messages, whole, S::begin_together) {
+            Err(Fatal(store::Error::Spoiled { .. })) => self.transact(messages, whole, S::begin),
+            done => done,
+        }
+    }
+
+    fn transact(&mut self, messages: &[Message], whole: bool, begin: Begin<S>) -> Result<bool, Fatal> {
         let mut batch = Batch::touching(if whole { std::mem::take(&mut self.unseen) } else { BTreeSet::new() });
-        if let Err(error) = self.decide_and_commit(&mut batch, messages, whole) {
+        if let Err(error) = self.decide_and_commit(&mut batch, messages, whole, begin) {
             self.take_back(batch);
             return Err(error);
         }
@@ -235,9 +248,15 @@ impl<S: Store> Driver<S> {
         Ok(batch.wrote)
     }
 
-    fn decide_and_commit(&mut self, batch: &mut Batch, messages: &[Message], whole: bool) -> Result<(), Fatal> {
+    fn decide_and_commit(
+        &mut self,
+        batch: &mut Batch,
+        messages: &[Message],
+        whole: bool,
+        begin: Begin<S>,
+    ) -> Result<(), Fatal> {
         let Self { store, inner, .. } = self;
-        let mut tx = store.begin().map_err(Fatal)?;
+        let mut tx = begin(store).map_err(Fatal)?;
         for message in messages {
             inner.take(&mut tx, batch, &message.body)?;
         }

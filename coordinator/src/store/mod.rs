@@ -57,6 +57,10 @@ pub trait Store: Send {
     /// Begins the only transaction that writes. Dropped before its commit it leaves nothing.
     fn begin(&mut self) -> Result<Self::Transaction<'_>, Error>;
 
+    /// As [`Store::begin`], for writes of which none is expected to be refused. One that is takes all others with it
+    /// ([`Error::Spoiled`]), so that nothing has to be kept for taking it back alone.
+    fn begin_together(&mut self) -> Result<Self::Transaction<'_>, Error>;
+
     /// Connections for reading, beside the writer.
     fn reader(&self) -> Reader;
 
@@ -66,7 +70,7 @@ pub trait Store: Send {
 }
 
 /// Many writes, one commit. Each write is atomic in itself: an error that [`Error::is_contained`] undoes that one
-/// only.
+/// only, but in a transaction that was begun together.
 pub trait Transaction {
     /// Writes a new run: one start of a coordinator on this store.
     fn start_run(&mut self, at: Wall) -> Result<RunStart, Error>;
@@ -327,6 +331,13 @@ pub enum Error {
         /// What is wrong with it.
         detail: String,
     },
+    /// A write of a transaction that was begun together was refused. Nothing of the transaction can be committed any more; what
+    /// it was for can be done again with each write apart.
+    #[error("a write was refused, and with it all of its transaction")]
+    Spoiled {
+        /// Why it was refused.
+        source: Box<Error>,
+    },
     /// The disk has no room. Nothing of the transaction is there, and nothing of it was synced: it can be done again once
     /// there is room.
     #[error("could not {doing}: the disk has no room")]
@@ -356,6 +367,7 @@ impl Error {
             | Error::InUse { .. }
             | Error::Foreign { .. }
             | Error::Migration { .. }
+            | Error::Spoiled { .. }
             | Error::NoRoom { .. }
             | Error::Failed { .. } => false,
         }
@@ -377,7 +389,8 @@ impl Error {
             | Error::Migration { .. }
             | Error::Wall { .. }
             | Error::Moved { .. }
-            | Error::Damaged { .. } => false,
+            | Error::Damaged { .. }
+            | Error::Spoiled { .. } => false,
         }
     }
 

@@ -50,6 +50,7 @@ macro_rules! conformance {
             snapshot_and_replay_lead_to_the_live_state,
             a_second_reservation_is_refused_and_hurts_nothing_else,
             a_first_write_that_is_refused_leaves_nothing_and_the_next_ones_stand,
+            begun_together_a_refused_write_takes_all_with_it,
             a_second_open_permit_is_refused,
             a_fence_that_does_not_grow_is_refused,
             an_ended_deployment_stays_as_it_ended,
@@ -409,6 +410,27 @@ pub(crate) fn a_first_write_that_is_refused_leaves_nothing_and_the_next_ones_sta
     );
     tx.commit().unwrap();
     holds(&mut store, &[&shop, &blog]);
+}
+
+pub(crate) fn begun_together_a_refused_write_takes_all_with_it(factory: &impl Factory) {
+    let mut store = factory.open();
+    let (mut shop, mut blog) = (World::new("shop@prod"), World::new("blog@prod"));
+    let mut tx = store.begin_together().unwrap();
+    shop.declare(&mut tx, "/srv/shop");
+    shop.submit(&mut tx);
+    shop.permit(&mut tx);
+    tx.commit().unwrap();
+    let other = DeploymentId(Uuid::from_u128(99));
+    let forged = shop.forge(Event::Reserved { deployment: other, expected: BTreeMap::new() }, Some(other));
+    let mut tx = store.begin_together().unwrap();
+    blog.deploy(&mut tx);
+    match shop.write_forged(&mut tx, &forged) {
+        Err(Error::Spoiled { source }) => assert!(matches!(*source, Error::Wall { .. }), "{source}"),
+        other => panic!("the wall did not hold: {other:?}"),
+    }
+    assert!(matches!(tx.commit(), Err(Error::Spoiled { .. })), "a half is never committed");
+    assert_eq!(store.begin().unwrap().load(&blog.name).unwrap(), None);
+    holds(&mut store, &[&shop]);
 }
 
 pub(crate) fn a_second_open_permit_is_refused(factory: &impl Factory) {

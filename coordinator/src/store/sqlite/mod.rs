@@ -34,6 +34,7 @@ mod tests;
 
 use reader::Reader;
 pub use transaction::SqliteTransaction;
+use transaction::Writes;
 
 /// Pages of the write-ahead log, 4 KiB each, after which it is copied into the database.
 const WAL_PAGES: i64 = 4000;
@@ -98,7 +99,11 @@ impl Store for SqliteStore {
     }
 
     fn begin(&mut self) -> Result<SqliteTransaction<'_>, Error> {
-        Ok(SqliteTransaction::new(&mut self.connection))
+        Ok(SqliteTransaction::new(&mut self.connection, Writes::Apart))
+    }
+
+    fn begin_together(&mut self) -> Result<SqliteTransaction<'_>, Error> {
+        Ok(SqliteTransaction::new(&mut self.connection, Writes::Together))
     }
 
     fn reader(&self) -> Reader {
@@ -213,6 +218,7 @@ fn unreadable(path: &Path, source: Error) -> Error {
         | Error::InUse { .. }
         | Error::Foreign { .. }
         | Error::Migration { .. }
+        | Error::Spoiled { .. }
         | Error::NoRoom { .. }
         | Error::Wall { .. }
         | Error::Moved { .. }

@@ -9,7 +9,7 @@ use holdfast_common::id::{AttemptId, DeploymentId};
 use holdfast_common::spec::TargetSpec;
 use holdfast_coordinator_core::TargetState;
 use holdfast_coordinator_core::event::{Event, Recorded};
-use holdfast_coordinator_core::state::{Attempt, Deployment, Evidence, InquiryKind};
+use holdfast_coordinator_core::state::{Attempt, Deployment, DeploymentState, Evidence, InquiryKind};
 use rusqlite::{Connection, Params, params};
 
 use super::look_up::one;
@@ -97,7 +97,6 @@ fn put_target(connection: &Connection, write: &Write<'_>, hash: &str) -> Result<
     let state = write.after;
     let sequence = convert::number("sequence", state.sequence.0)?;
     let waiting = convert::number("waiting", state.queue.len() as u64)?;
-    let busy = state.current.is_some() || !state.queue.is_empty() || state.hold.is_some();
     for recorded in write.events {
         if let Event::TargetDeclared { spec, by } = &recorded.event {
             execute(
@@ -115,10 +114,19 @@ fn put_target(connection: &Connection, write: &Write<'_>, hash: &str) -> Result<
     execute(
         connection,
         "write a target's version",
-        "UPDATE targets SET sequence = ?2, last_hash = ?3, waiting = ?4, busy = ?5 WHERE name = ?1",
-        params![state.spec.name.as_str(), sequence, hash, waiting, busy],
+        "UPDATE targets SET sequence = ?2, last_hash = ?3, waiting = ?4 WHERE name = ?1",
+        params![state.spec.name.as_str(), sequence, hash, waiting],
     )?;
+    let busy = is_busy(state);
+    if write.before.is_some_and(is_busy) != busy {
+        let sql = "UPDATE targets SET busy = ?2 WHERE name = ?1";
+        execute(connection, "write that a target is busy", sql, params![state.spec.name.as_str(), busy])?;
+    }
     Ok(())
+}
+
+fn is_busy(state: &TargetState) -> bool {
+    state.current.is_some() || !state.queue.is_empty() || state.hold.is_some()
 }
 
 fn put_resources(connection: &Connection, spec: &TargetSpec) -> Result<(), Error> {
@@ -173,15 +181,14 @@ fn put_deployment(connection: &Connection, write: &Write<'_>, id: DeploymentId) 
     };
     let before = write.before.and_then(|state| live(state, id));
     match before {
-        Some(_) => update_deployment(connection, deployment)?,
+        Some(before) => update_deployment(connection, before.state, deployment)?,
         None => insert_deployment(connection, write, deployment)?,
     }
     for attempt in &deployment.attempts {
-        let unchanged = before
-            .and_then(|deployment| deployment.attempts.iter().find(|old| old.id == attempt.id))
-            .is_some_and(|old| old.state == attempt.state);
-        if !unchanged {
-            put_attempt(connection, write.after, deployment, attempt)?;
+        match before.and_then(|before| before.attempts.iter().find(|old| old.id == attempt.id)) {
+            None => insert_attempt(connection, write.after, deployment, attempt)?,
+            Some(old) if old.state != attempt.state => update_attempt(connection, deployment, attempt)?,
+            Some(_unchanged) => {}
         }
     }
     Ok(())
@@ -214,23 +221,26 @@ fn insert_deployment(connection: &Connection, write: &Write<'_>, deployment: &De
     Ok(())
 }
 
-fn update_deployment(connection: &Connection, deployment: &Deployment) -> Result<(), Error> {
-    execute(
-        connection,
-        "write a deployment",
-        "UPDATE deployments SET state = ?2, ended_at = ?3, last_evidence = ?4, record = ?5 WHERE id = ?1",
-        params![
-            deployment.id.to_string(),
-            convert::deployment_state(deployment.state),
-            deployment.ended.as_ref().map(|ended| ended.at.0),
-            convert::number("evidence", deployment.newest_evidence().0)?,
-            convert::json(deployment)
-        ],
-    )?;
+/// A state that stays is not written: its index would be written too. One that is not what the write saw is, so that the
+/// schema judges the move.
+fn update_deployment(connection: &Connection, was: DeploymentState, deployment: &Deployment) -> Result<(), Error> {
+    let doing = "write a deployment";
+    let (id, record) = (deployment.id.to_string(), convert::json(deployment));
+    let evidence = convert::number("evidence", deployment.newest_evidence().0)?;
+    let state = convert::deployment_state(deployment.state);
+    if deployment.state == was {
+        let sql = "UPDATE deployments SET last_evidence = ?2, record = ?3 WHERE id = ?1 AND state = ?4";
+        if execute(connection, doing, sql, params![id, evidence, record, state])? == 1 {
+            return Ok(());
+        }
+    }
+    let ended_at = deployment.ended.as_ref().map(|ended| ended.at.0);
+    let sql = "UPDATE deployments SET last_evidence = ?2, record = ?3, state = ?4, ended_at = ?5 WHERE id = ?1";
+    execute(connection, doing, sql, params![id, evidence, record, state, ended_at])?;
     Ok(())
 }
 
-fn put_attempt(
+fn insert_attempt(
     connection: &Connection,
     state: &TargetState,
     deployment: &Deployment,
@@ -240,9 +250,7 @@ fn put_attempt(
         connection,
         "write an attempt",
         "INSERT INTO attempts (id, deployment, target, number, agent, incarnation, fence, state)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-         ON CONFLICT (id) DO UPDATE SET deployment = excluded.deployment, agent = excluded.agent,
-             incarnation = excluded.incarnation, fence = excluded.fence, state = excluded.state",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         params![
             attempt.id.to_string(),
             deployment.id.to_string(),
@@ -255,6 +263,25 @@ fn put_attempt(
         ],
     )?;
     Ok(())
+}
+
+fn update_attempt(connection: &Connection, deployment: &Deployment, attempt: &Attempt) -> Result<(), Error> {
+    let rows = execute(
+        connection,
+        "write an attempt",
+        "UPDATE attempts SET state = ?6
+         WHERE id = ?1 AND deployment = ?2 AND agent = ?3 AND incarnation = ?4 AND fence = ?5",
+        params![
+            attempt.id.to_string(),
+            deployment.id.to_string(),
+            attempt.agent.as_str(),
+            attempt.incarnation.to_string(),
+            convert::number("fence", attempt.fence.as_u64())?,
+            convert::attempt_state(attempt.state)
+        ],
+    )?;
+    let keep = || Error::Wall { rule: "attempts keep their identity".to_owned() };
+    if rows == 1 { Ok(()) } else { Err(keep()) }
 }
 
 /// What one event moves beside the records.
@@ -354,7 +381,7 @@ fn file_with_ended(connection: &Connection, id: DeploymentId, evidence: &Evidenc
     if deployment.newest_evidence() < evidence.sequence {
         deployment.evidence.push(evidence.clone());
     }
-    update_deployment(connection, &deployment)
+    update_deployment(connection, deployment.state, &deployment)
 }
 
 /// Takes the row of the open permit away once nothing of the attempt is open.

@@ -22,18 +22,28 @@ use crate::store::{
 /// How many refusals are kept.
 const REFUSALS_KEPT: i64 = 10_000;
 
+/// How the writes of a transaction stand to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Writes {
+    /// Each can be taken back alone: the pages that it changes are copied for that.
+    Apart,
+    /// All or none.
+    Together,
+}
+
 /// See [`Transaction`]. Takes the writer's lock when it is first used: what memory alone answers costs the store nothing.
 pub struct SqliteTransaction<'a> {
     connection: &'a Connection,
     begun: OnceCell<rusqlite::Transaction<'a>>,
-    /// Whether anything was written in it.
-    wrote: Cell<bool>,
+    writes: Writes,
+    /// Whether a write was refused in the middle, and nothing takes its beginning back.
+    spoiled: Cell<bool>,
 }
 
 impl<'a> SqliteTransaction<'a> {
     /// The only one at a time.
-    pub(super) fn new(connection: &'a mut Connection) -> Self {
-        Self { connection, begun: OnceCell::new(), wrote: Cell::new(false) }
+    pub(super) fn new(connection: &'a mut Connection, writes: Writes) -> Self {
+        Self { connection, begun: OnceCell::new(), writes, spoiled: Cell::new(false) }
     }
 
     fn tx(&self) -> Result<&Connection, Error> {
@@ -46,20 +56,24 @@ impl<'a> SqliteTransaction<'a> {
     }
 
     /// Does it whole or not at all. An error that is not contained leaves the transaction as it is: it will be dropped.
-    ///
-    /// What is written first needs no savepoint, which costs a copy of each page that changes: without it, taking it back is
-    /// taking back everything.
     fn whole<R>(&self, work: impl FnOnce(&Connection) -> Result<R, Error>) -> Result<R, Error> {
-        let connection = self.tx()?;
-        let (mark, keep, take_back): (&[_], &[_], &[_]) = match self.wrote.replace(true) {
-            false => (&[], &[], &["ROLLBACK", "BEGIN IMMEDIATE"]),
-            true => (&["SAVEPOINT one_write"], &["RELEASE one_write"], &["ROLLBACK TO one_write", "RELEASE one_write"]),
-        };
-        self.run(mark)?;
-        let result = work(connection);
+        match self.writes {
+            Writes::Apart => self.apart(work),
+            Writes::Together => work(self.tx()?).map_err(|error| self.spoil(error)),
+        }
+    }
+
+    fn spoil(&self, error: Error) -> Error {
+        self.spoiled.set(true);
+        if error.is_contained() { Error::Spoiled { source: Box::new(error) } } else { error }
+    }
+
+    fn apart<R>(&self, work: impl FnOnce(&Connection) -> Result<R, Error>) -> Result<R, Error> {
+        self.run(&["SAVEPOINT one_write"])?;
+        let result = work(self.tx()?);
         match &result {
-            Ok(_) => self.run(keep)?,
-            Err(error) if error.is_contained() => self.run(take_back)?,
+            Ok(_) => self.run(&["RELEASE one_write"])?,
+            Err(error) if error.is_contained() => self.run(&["ROLLBACK TO one_write", "RELEASE one_write"])?,
             Err(_) => {}
         }
         result
@@ -73,7 +87,6 @@ impl<'a> SqliteTransaction<'a> {
     }
 
     fn execute(&self, doing: &'static str, sql: &str, values: impl rusqlite::Params) -> Result<usize, Error> {
-        self.wrote.set(true);
         self.tx()?.prepare_cached(sql).and_then(|mut statement| statement.execute(values)).map_err(failed(doing))
     }
 }
@@ -308,6 +321,11 @@ impl Transaction for SqliteTransaction<'_> {
     }
 
     fn commit(self) -> Result<(), Error> {
+        if self.spoiled.get() {
+            return Err(Error::Spoiled {
+                source: Box::new(Error::Wall { rule: "a part is never committed".to_owned() }),
+            });
+        }
         self.begun.into_inner().map_or(Ok(()), |begun| begun.commit().map_err(failed("commit")))
     }
 }
