@@ -181,7 +181,8 @@ fn serve(config: Config) -> anyhow::Result<()> {
     telemetry::init(config.log.format, &config.log.filter)?;
     crate::supervisor::shut().context("could not shut this process to others")?;
     tls::install_default();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    // One session; what comes in bulk, and every decision, has a thread of its own.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     runtime.block_on(async {
         let (asked, requests) = watch::channel(0);
         tokio::spawn(count_signals(asked));

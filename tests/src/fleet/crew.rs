@@ -26,7 +26,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     telemetry::init(Format::Text, "error").expect("a filter that is sound");
     tls::install_default();
     let configs = (first..first + count).map(|index| config(address, Path::new(tls), Path::new(state), index));
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     runtime.expect("threads can be made").block_on(serve(configs.collect()));
     ExitCode::SUCCESS
 }
