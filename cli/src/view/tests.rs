@@ -552,10 +552,12 @@ fn no_text_of_an_answer_reaches_the_terminal_raw() {
         retained: vec![evil()],
         ..v1::Reading::default()
     };
-    let had = v1::CandidateRevision { resource: evil(), revision: evil(), asked: false };
+    let own = v1::CandidateRevision { own_steps: vec![evil()], brings: evil(), recorded: evil(), ..Default::default() };
+    let had = v1::CandidateRevision { resource: evil(), revision: evil(), ..own.clone() };
+    let taken = v1::CandidateRevision { own_steps: Vec::new(), ..had.clone() };
     let candidate = v1::RollbackCandidate {
         undoes: vec![evil()],
-        revisions: vec![had.clone(), had],
+        revisions: vec![had, taken],
         compatible: true,
         why_not: evil(),
         may_be_attested: true,
@@ -903,7 +905,12 @@ fn a_place_whose_resource_could_not_be_asked_is_not_known_to_be_open() {
     let place = |revision: &str, number: u64, asked: bool, compatible: bool| v1::RollbackCandidate {
         numbers: vec![number],
         undoes: vec![format!("shop@prod#{number}")],
-        revisions: vec![v1::CandidateRevision { resource: "site".to_owned(), revision: revision.to_owned(), asked }],
+        revisions: vec![v1::CandidateRevision {
+            resource: "site".to_owned(),
+            revision: revision.to_owned(),
+            asked,
+            ..v1::CandidateRevision::default()
+        }],
         compatible,
         why_not: if compatible { "" } else { "the window has passed" }.to_owned(),
         may_be_attested: false,
@@ -920,6 +927,13 @@ fn a_place_whose_resource_could_not_be_asked_is_not_known_to_be_open() {
     assert!(lines[2].contains("#11  not known ") && lines[2].contains("could not be asked"), "{shown}");
     assert!(lines[3].ends_with("; --to v2 takes the nearer place above"), "{shown}");
     assert!(lines[4].contains("#9   no ") && lines[4].ends_with("the window has passed"), "{shown}");
+    let mut own = place("0043", 12, true, true);
+    own.revisions[0].own_steps = vec!["undo".to_owned()];
+    (own.revisions[0].brings, own.revisions[0].recorded) = ("0043".to_owned(), "0042".to_owned());
+    let shown = candidates(&[own]).draw(&Terminal::PLAIN);
+    let told =
+        "its file declares the way back; site has 0042 on record, and the operator's own step undo is to bring 0043\n";
+    assert!(shown.ends_with(told), "nothing keeps it, so nothing is said to have it still: {shown}");
 }
 
 #[test]
@@ -994,7 +1008,12 @@ fn words_of_decisions_failures_and_rollbacks_reach_no_terminal_raw() {
     deployment.decisions =
         vec![v1::DecisionRecord { by: EVIL.to_owned(), ..decided(v1::OperationState::Applied, EVIL, 60) }];
     let entry = v1::AuditEntry { about: EVIL.to_owned(), ..v1::AuditEntry::default() };
-    let had = v1::CandidateRevision { resource: EVIL.to_owned(), revision: EVIL.to_owned(), asked: true };
+    let had = v1::CandidateRevision {
+        resource: EVIL.to_owned(),
+        revision: EVIL.to_owned(),
+        asked: true,
+        ..v1::CandidateRevision::default()
+    };
     let place = v1::RollbackCandidate { revisions: vec![had], compatible: true, ..v1::RollbackCandidate::default() };
     let summaries: Vec<_> = deployment.summary.clone().into_iter().collect();
     for shown in [

@@ -109,8 +109,8 @@ pub enum Refusal {
         /// Why.
         why: String,
     },
-    /// No deployment whose changes stand had found that revision.
-    #[error("no deployment that stands here had found {revision}")]
+    /// No deployment whose changes stand had found that revision, or has steps of its own that bring it.
+    #[error("no deployment that stands here had found {revision}, or has steps of its own that bring it")]
     NothingToGoBackTo {
         /// What was asked for.
         revision: Revision,
