@@ -564,7 +564,14 @@ fn no_text_of_an_answer_reaches_the_terminal_raw() {
         numbers: vec![12],
     };
     let refused = v1::RollbackCandidate { compatible: false, ..candidate.clone() };
-    let reading = v1::ResourceReading { resource: evil(), agent: evil(), reading: Some(reading), detail: evil() };
+    let reading = v1::ResourceReading {
+        resource: evil(),
+        agent: evil(),
+        reading: Some(reading),
+        detail: evil(),
+        deployment: evil(),
+        step: evil(),
+    };
     let grants = vec![v1::Grant { role: 1, targets: evil() }];
     let token = v1::Token { name: evil(), grants, created_by: evil(), ..v1::Token::default() };
     let canvas = canvas();

@@ -42,6 +42,7 @@ mod reservation;
 pub mod rollback;
 mod split;
 pub mod state;
+pub mod touched;
 mod weigh;
 
 pub use apply::{IllegalEvent, Written, apply, record};
