@@ -103,7 +103,7 @@ pub enum Refusal {
         /// Why.
         why: String,
     },
-    /// No open step, a resource that keeps no fence, or nobody who reaches it.
+    /// No open step, one that no fence holds back, or nobody who reaches its resource.
     #[error("can't fence off: {why}")]
     CannotFenceOff {
         /// Why.

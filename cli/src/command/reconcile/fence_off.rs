@@ -36,7 +36,7 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
     answered("FenceOffDeploymentResponse", &answer, answer.answer.as_ref(), &args.deployment, context)
 }
 
-/// Nobody is asked to type a name for what the resource can't do.
+/// Nobody is asked to type a name for what no fence can do.
 fn can(list: &v1::Reconciliation, label: &str) -> Result<(), Failure> {
     if list.open_steps.is_empty() || list.open_steps.iter().any(|step| step.can_fence_off) {
         return Ok(());
@@ -44,10 +44,10 @@ fn can(list: &v1::Reconciliation, label: &str) -> Result<(), Failure> {
     let steps: Vec<String> = list
         .open_steps
         .iter()
-        .map(|step| format!("{} at {}", one_line(&step.step), one_line(&step.resource)))
+        .map(|step| format!("step {} at {}", one_line(&step.step), one_line(&step.resource)))
         .collect();
     Err(Problem::new(Code::CannotFenceOff, format!("nothing of {label} can be fenced off: {}", steps.join(", ")))
-        .known("the resource does not refuse old fences by itself")
+        .known("what it does there is compared with no fence: a higher one would not stop it")
         .so("nothing was sent, and nothing was changed")
         .next(format!("holdfast reconcile show {label}"))
         .next(format!(
