@@ -658,6 +658,25 @@ shown up to evidence 3 (holdfast evidence shop@prod#12); can act: an admin
     assert!(shown.ends_with("holdfast target show shop@prod, for what it waits for and who can act\n"), "{shown}");
     list.runner = v1::RunnerState::FencedOff as i32;
     assert!(!reconciliation(&list, canvas()).contains("not final"));
+    let step = &mut list.open_steps[0];
+    step.half_done = "the statement of one file".to_owned();
+    step.look = vec!["the ledger".to_owned(), "a\u{1b}[31mb".to_owned()];
+    let shown = reconciliation(&list, canvas());
+    let by_hand = "      half done?  the statement of one file\n      look        the ledger\n      look        a\\u{1b}[31mb\n3 Relation";
+    assert!(shown.contains(by_hand), "{shown}");
+}
+
+#[test]
+fn a_revision_that_was_read_is_shown_where_the_effect_is_not_known() {
+    let mut deployment = uncertain();
+    let step = &mut deployment.attempts[0].steps[1];
+    step.state = StepState::Unknown as i32;
+    let told = |deployment: &v1::Deployment| super::deployment(deployment, canvas());
+    let bare = "step switch on web-07 ended in a way that nobody can tell; its effect is not known";
+    assert!(told(&deployment).contains(&format!("{bare}\n")), "{}", told(&deployment));
+    deployment.attempts[0].steps[1].observed_revision = "v7".to_owned();
+    let read = format!("{bare}, and revision v7 was read after it\n");
+    assert!(told(&deployment).contains(&read), "{}", told(&deployment));
 }
 
 fn check(state: StepState, detail: &str) -> v1::StepRun {

@@ -20,6 +20,7 @@
 mod apply;
 mod authority;
 pub mod bugs;
+pub mod by_hand;
 mod decide;
 pub mod decision;
 mod draft;
