@@ -1,11 +1,11 @@
 use holdfast_common::code::Code;
 use holdfast_common::problem::Problem;
 use holdfast_common::text::one_line;
+use holdfast_common::time::Millis;
 use holdfast_proto::v1;
 
-use super::{about, answered};
+use super::{about, answered, asked};
 use crate::command::confirm::Given;
-use crate::command::target::READING;
 use crate::command::{Context, Outcome, confirm};
 use crate::failure::Failure;
 
@@ -32,7 +32,9 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
     let confirm = confirm::name(given, &about.target, &consequences(&list), context)?;
     let reason = confirm::reason(args.reason, "--reason", "why? ", context)?;
     let request = v1::FenceOffDeploymentRequest { deployment: args.deployment.clone(), confirm, reason, wait: None };
-    let answer = client.fence_off(request, READING).await?;
+    let v1::FenceOffDeploymentResponse { inquiry, .. } = client.fence_off(request, Millis(0)).await?;
+    let found = asked::answer(&client, &args.deployment, &inquiry, context).await?;
+    let answer = v1::FenceOffDeploymentResponse { inquiry, answer: found };
     answered("FenceOffDeploymentResponse", &answer, answer.answer.as_ref(), &args.deployment, context)
 }
 
