@@ -106,6 +106,14 @@ Cancel  asked for by bob: wrong file
   uncertain: whether anything stopped is not known
 ";
     assert_eq!(shown, expected, "\n{shown}");
+    let cancel = deployment.cancellation.as_mut().expect("set above");
+    (cancel.held_up, cancel.held_up_at) = ("the shim stands still\u{1b}[31m".to_owned(), seen(40));
+    let told = "  ├┤ acted      not observed, as told 14:20:40Z: the shim stands still\\u{1b}[31m\n";
+    let shown = super::deployment(&deployment, canvas());
+    assert!(shown.contains(told), "{shown}");
+    deployment.cancellation.as_mut().expect("set above").acted = seen(50);
+    let shown = super::deployment(&deployment, canvas());
+    assert!(shown.contains("acted      14:20:50Z\n") && !shown.contains("stands still"), "{shown}");
 }
 
 #[test]

@@ -229,7 +229,7 @@ pub(crate) fn told_mutation<'a>(deployment: &Deployment, body: &'a EvidenceBody)
                 (mutates(step) && *end != StepEnd::NotStarted).then_some((claim.fence, step))
             }
             ReportBody::AttemptEnded { .. }
-            | ReportBody::CancelReceived
+            | ReportBody::CancelReceived { .. }
             | ReportBody::CancelActed { .. }
             | ReportBody::Reread { .. } => None,
         },

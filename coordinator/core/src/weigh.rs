@@ -291,7 +291,7 @@ fn late_end(report: &Report, name: &StepName) -> Option<StepEnd> {
         ReportBody::StepEnded { step, end, .. } => (step == name).then_some(*end),
         ReportBody::StepStarted { .. }
         | ReportBody::AttemptEnded { .. }
-        | ReportBody::CancelReceived
+        | ReportBody::CancelReceived { .. }
         | ReportBody::CancelActed { .. }
         | ReportBody::Reread { .. } => None,
     }
@@ -339,7 +339,7 @@ fn observed(report: &Report) -> Option<Revision> {
         ReportBody::StepEnded { observed, .. } => observed.clone(),
         ReportBody::StepStarted { .. }
         | ReportBody::AttemptEnded { .. }
-        | ReportBody::CancelReceived
+        | ReportBody::CancelReceived { .. }
         | ReportBody::CancelActed { .. }
         | ReportBody::Reread { .. } => None,
     }

@@ -349,7 +349,7 @@ async fn what_an_agent_does_not_say_of_a_stop_is_shown_as_not_observed() {
         assert_eq!(operator.cancel(&label).await, CancelAnswer::Recorded);
         hear_cancel(&mut peer).await;
         if says >= 1 {
-            let body = Body::CancelReceived(holdfast_proto::v1::CancelReceived {});
+            let body = Body::CancelReceived(holdfast_proto::v1::CancelReceived::default());
             peer.report(Some(&claim), 2, body).await;
         }
         if says >= 2 {
