@@ -108,10 +108,10 @@ codes! {
     EvidenceMoved = 3003, Precondition, "newer evidence has arrived";
     /// The typed name is not the target's.
     NotConfirmed = 3004, Usage, "the target's name was not confirmed";
-    /// The adapter can't read this, or nobody reaches it.
-    CannotInspect = 3005, Precondition, "the resource can't be inspected";
-    /// The adapter can't raise a fence, or nobody reaches it.
-    CannotFenceOff = 3006, Precondition, "the resource can't be fenced off";
+    /// The step can't be read back, nobody reaches its resource, or it is being changed.
+    CannotInspect = 3005, Precondition, "there is nothing that can be inspected now";
+    /// No fence holds the step back, or nobody reaches its resource.
+    CannotFenceOff = 3006, Precondition, "the step can't be fenced off";
     /// A reason is missing.
     ReasonMissing = 3007, Usage, "a reason is required";
     /// A person's word on an unread resource without the revision that they saw.

@@ -49,8 +49,12 @@ pub enum ReportBody {
         /// How it ended.
         end: AttemptEnd,
     },
-    /// The agent knows that a stop is asked for.
-    CancelReceived,
+    /// The agent knows that a stop is asked for. It says so when it hears of it, and again where something holds it up.
+    CancelReceived {
+        /// Why nothing was done about it yet; empty when it has only just been heard. Data, never interpreted.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        held_up: String,
+    },
     /// The agent sent the stop signal, or found nothing to signal.
     CancelActed {
         /// What it did.
@@ -63,6 +67,14 @@ pub enum ReportBody {
         /// What came of it.
         found: Reread,
     },
+}
+
+impl ReportBody {
+    /// A request to stop was heard.
+    #[must_use]
+    pub fn cancel_received() -> Self {
+        ReportBody::CancelReceived { held_up: String::new() }
+    }
 }
 
 /// What came of reading a resource again.

@@ -21,6 +21,7 @@
 //! | starting, running | started | report it |
 //! | starting, running | stop asked | stop the process |
 //! | starting, running | its stop signal was sent | report that once; later it is no news |
+//! | starting, running | nobody could send it yet | report why; the stop stays asked for |
 //! | starting, running | lease ran out or superseded, step has no effect | stop the process |
 //! | starting, running | lease ran out or superseded, step mutates | nothing: it runs to its end and is reported |
 //! | starting, running | ended | report it; next step, or the attempt's end |
@@ -73,6 +74,11 @@ pub enum Input {
     StopActed {
         /// What was done, for people.
         detail: String,
+    },
+    /// The stop signal of the step at hand could not be sent yet.
+    StopHeldUp {
+        /// Why, for people.
+        why: String,
     },
     /// The archive of the step at hand was looked at.
     Examined {
@@ -159,6 +165,7 @@ pub fn decide(work: &mut Work, now: Boot, input: Input) -> Vec<Action> {
         Input::Denied { step, denial } => denied(work, &step, denial),
         Input::StopAsked => stop_asked(work),
         Input::StopActed { detail } => stop_acted(work, detail),
+        Input::StopHeldUp { why } => stop_held_up(work, why),
         Input::Examined { step, refused } => examined(work, now, step, refused),
         Input::Reread { step, found } => reread(work, now, step, found),
         Input::Started { step } => started(work, &step),
@@ -339,7 +346,7 @@ fn stop_asked(work: &mut Work) -> Vec<Action> {
         return Vec::new();
     }
     work.stop = Stop::Asked;
-    let received = Action::Report(ReportBody::CancelReceived);
+    let received = Action::Report(ReportBody::cancel_received());
     match (&work.phase, work.step().map(|step| step.name.clone())) {
         (Phase::Starting | Phase::Running, Some(step)) => vec![Action::Journal, received, Action::Stop(step)],
         // The answer to the permit decides: a denial ends the attempt, a grant is met with a tombstone.
@@ -361,6 +368,14 @@ fn stop_acted(work: &mut Work, detail: String) -> Vec<Action> {
             work.stop = Stop::Acted;
             vec![Action::Journal, Action::Report(ReportBody::CancelActed { detail })]
         }
+        Stop::Acted | Stop::NotAsked => Vec::new(),
+    }
+}
+
+/// Told, and nothing is claimed by it: whoever acts later is told then. A stop that nobody asked for has nobody to be told.
+fn stop_held_up(work: &Work, held_up: String) -> Vec<Action> {
+    match work.stop {
+        Stop::Asked => vec![Action::Report(ReportBody::CancelReceived { held_up })],
         Stop::Acted | Stop::NotAsked => Vec::new(),
     }
 }

@@ -50,7 +50,7 @@ fn ended(body: &ReportBody) -> Option<(&holdfast_common::id::StepName, Input)> {
         }
         ReportBody::StepStarted { .. }
         | ReportBody::AttemptEnded { .. }
-        | ReportBody::CancelReceived
+        | ReportBody::CancelReceived { .. }
         | ReportBody::CancelActed { .. }
         | ReportBody::Reread { .. } => None,
     }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::decide::Refused;
 use crate::offer::{Verdict, judge};
-use crate::work::{Assignment, Boot, LeaseCount, Phase, Work};
+use crate::work::{Assignment, Boot, LeaseCount, Phase, Stop, Work};
 use crate::{Action, Input, decide};
 
 const NOW: Boot = Boot(1_000);
@@ -204,7 +204,7 @@ fn unknown_end_says_nothing_about_the_attempt() {
 fn stop_of_a_running_step_is_received_acted_and_then_observed() {
     let mut work = running();
     let asked = decide(&mut work, NOW, Input::StopAsked);
-    assert_eq!(reports(&asked), [&ReportBody::CancelReceived]);
+    assert_eq!(reports(&asked), [&ReportBody::cancel_received()]);
     assert!(asked.contains(&Action::Stop(name("switch"))));
     assert_eq!(reports(&decide(&mut work, NOW, Input::StopAsked)), Vec::<&ReportBody>::new());
     let acted = decide(&mut work, NOW, Input::StopActed { detail: "SIGTERM".to_owned() });
@@ -213,6 +213,20 @@ fn stop_of_a_running_step_is_received_acted_and_then_observed() {
     assert_eq!(again, [], "it is told twice, by two threads, and reported once");
     let over = decide(&mut work, NOW, ended_as(StepEnd::Stopped { maybe_partial: true }));
     assert!(reports(&over).contains(&&ReportBody::AttemptEnded { end: AttemptEnd::Stopped }));
+}
+
+#[test]
+fn a_stop_that_is_held_up_is_told_and_stays_asked_for() {
+    let held_up = || Input::StopHeldUp { why: "the shim stands still".to_owned() };
+    let mut work = running();
+    assert_eq!(decide(&mut work, NOW, held_up()), [], "nobody asked");
+    let _asked = decide(&mut work, NOW, Input::StopAsked);
+    let told = decide(&mut work, NOW, held_up());
+    assert_eq!(reports(&told), [&ReportBody::CancelReceived { held_up: "the shim stands still".to_owned() }]);
+    assert_eq!(work.stop, Stop::Asked, "nothing was acted on");
+    let acted = decide(&mut work, NOW, Input::StopActed { detail: "SIGTERM".to_owned() });
+    assert!(matches!(reports(&acted)[0], ReportBody::CancelActed { .. }));
+    assert_eq!(decide(&mut work, NOW, held_up()), [], "it was acted on since");
 }
 
 #[test]
@@ -357,7 +371,7 @@ fn a_deadline_that_denies_a_permit_is_a_stop_and_no_failure() {
     let denied = Input::Denied { step: name("switch"), denial: PermitDenial::DeadlinePassed };
     let actions = decide(&mut work, NOW, denied);
     let said = reports(&actions);
-    assert!(matches!(said[0], ReportBody::CancelReceived), "{said:?}");
+    assert!(matches!(said[0], ReportBody::CancelReceived { .. }), "{said:?}");
     assert_eq!(said.last(), Some(&&ReportBody::AttemptEnded { end: AttemptEnd::Stopped }));
     assert_eq!(work.phase, Phase::Over);
     let mut work = asked();
@@ -522,5 +536,5 @@ fn an_end_that_was_told_under_the_old_claim_is_told_again_under_the_new_one_and_
 
 #[test]
 fn a_journal_that_holds_nothing_of_it_says_nothing_of_it() {
-    assert_eq!(readmitted(None, &[ReportBody::CancelReceived], vec![step("switch", StepEffect::Mutates)]), None);
+    assert_eq!(readmitted(None, &[ReportBody::cancel_received()], vec![step("switch", StepEffect::Mutates)]), None);
 }

@@ -155,7 +155,9 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         let max = self.session.as_ref().map_or(WITHOUT_SESSION, |live| live.max_text.min(WITHOUT_SESSION));
         for (_, body) in &mut batch.reports {
             match body {
-                ReportBody::StepEnded { detail, .. } | ReportBody::CancelActed { detail } => {
+                ReportBody::StepEnded { detail, .. }
+                | ReportBody::CancelActed { detail }
+                | ReportBody::CancelReceived { held_up: detail } => {
                     *detail = bounded(detail, max);
                 }
                 ReportBody::Reread { found, .. } => {
@@ -165,7 +167,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
                     };
                     *detail = bounded(detail, max);
                 }
-                ReportBody::StepStarted { .. } | ReportBody::AttemptEnded { .. } | ReportBody::CancelReceived => {}
+                ReportBody::StepStarted { .. } | ReportBody::AttemptEnded { .. } => {}
             }
         }
     }
@@ -220,7 +222,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             ReportBody::Reread { step, found } => {
                 tracing::info!(target, %deployment, %attempt, %fence, %step, ?found, "read again what is carried over");
             }
-            ReportBody::CancelReceived | ReportBody::CancelActed { .. } => {
+            ReportBody::CancelReceived { .. } | ReportBody::CancelActed { .. } => {
                 tracing::debug!(target, %deployment, %attempt, %fence, kind = ?report.body, "reported");
             }
         }

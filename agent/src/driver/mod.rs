@@ -84,6 +84,8 @@ pub enum HandEvent {
     Ended(AttemptId, StepName, Told),
     /// A stop signal was sent, or nothing was there to signal.
     StopActed(AttemptId, String),
+    /// What was asked for could not be done yet: why, for people.
+    StopHeldUp(AttemptId, String),
     /// A tombstone stands: the step never began and never can.
     Tombstoned(AttemptId, StepName),
     /// After a restart: the step had not begun.
@@ -580,6 +582,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
                 (attempt, Input::Ended { step, end, exit, observed, detail })
             }
             HandEvent::StopActed(attempt, detail) => (attempt, Input::StopActed { detail }),
+            HandEvent::StopHeldUp(attempt, why) => (attempt, Input::StopHeldUp { why }),
             HandEvent::Tombstoned(attempt, step) => (attempt, Input::Tombstoned { step }),
             HandEvent::FoundNotStarted(attempt) => (attempt, Input::FoundNotStarted),
             HandEvent::FoundRunning(attempt) => (attempt, Input::FoundRunning),

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use holdfast_agent_core::decide::Refused;
 use holdfast_agent_core::outcome::{self, Ending};
@@ -62,6 +62,8 @@ const REFUSAL_BYTES: usize = 500;
 const SURVIVORS_NAMED: usize = 5;
 /// What is told of a stop that reached a process.
 const SIGNALLED: &str = "SIGTERM was sent to the step's process group";
+/// How long a shim may take to act on a stop before it is looked at whether it stands still.
+const ACTS_WITHIN: Duration = Duration::from_secs(1);
 /// Between two tries of what nothing goes on without.
 const AGAIN_AFTER: Duration = Duration::from_millis(500);
 /// How long one look at a step's records waits for it to settle.
@@ -513,6 +515,7 @@ impl Bench {
             Ok(folder)
         });
         crash::point(CrashPoint::AfterStopRequest);
+        let (asked, mut told) = (Instant::now(), false);
         loop {
             let known = self.supervisor.wait(&folder, Duration::from_millis(20));
             let detail = match known {
@@ -523,10 +526,25 @@ impl Bench {
                     self.stop_survivors(&folder, grace);
                     "its shim was gone; what was left of the step was signalled"
                 }
-                Ok(Known::Running | Known::NotYetStarted) | Err(_) => continue,
+                Ok(Known::Running | Known::NotYetStarted) | Err(_) => {
+                    told = told || (asked.elapsed() >= ACTS_WITHIN && self.is_held_up(attempt, step, &folder));
+                    continue;
+                }
             };
             return self.tell(HandEvent::StopActed(attempt, detail.to_owned()));
         }
+    }
+
+    /// Whether the step's shim stands still, which is told then: the stop waits for whoever lets it go on.
+    fn is_held_up(&self, attempt: AttemptId, step: &StepName, folder: &StepFolder) -> bool {
+        let Ok(Some(shim)) = self.supervisor.standing_still(folder) else { return false };
+        tracing::warn!(%attempt, %step, shim, "a stop is asked for, and the step's shim stands still");
+        let why = format!(
+            "the shim of step {step} stands still, stopped by a signal: no signal was seen sent to the step, and none will be before \
+             somebody lets process {shim} go on (kill -CONT {shim} on its host)"
+        );
+        self.tell(HandEvent::StopHeldUp(attempt, why));
+        true
     }
 
     fn stop_survivors(&self, folder: &StepFolder, grace: Millis) {

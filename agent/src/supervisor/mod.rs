@@ -11,6 +11,10 @@
 //! start record carries the shim's lock: while it is held the shim lives, and no recorded process id has to be trusted.
 //! Whoever says "never started" makes the same record first, and then no shim can ever start that step.
 //!
+//! Only the shim signals its step while it lives: it alone sees the end, and has to know then whether a stop led to it. A shim
+//! that stands still (stopped by a signal or a debugger) acts on no request until somebody lets it go on. That is told, and
+//! neither it nor its step is signalled in its stead: to let it go on could begin a body after the stop was asked for.
+//!
 //! What can't be known: if the shim alone is killed, nobody saw how the body ended. What it left behind is found in the step's
 //! own cgroup; where there is none, only what stayed in its session is. From another pid namespace nothing is found, and
 //! nothing is concluded.
@@ -176,6 +180,11 @@ impl Supervisor {
     #[must_use]
     pub fn is_signalled(&self, folder: &StepFolder) -> bool {
         folder.signalled().exists()
+    }
+
+    /// The process id of the step's shim, for people, where the shim stands still: stopped by a signal or a debugger.
+    pub fn standing_still(&self, folder: &StepFolder) -> io::Result<Option<i32>> {
+        survey::standing_still(folder)
     }
 
     /// What is known of the step now. Changes nothing.

@@ -73,6 +73,11 @@ impl Process {
         !matches!(self.state, 'Z' | 'X' | 'x')
     }
 
+    /// Stopped by a signal or a debugger: it does nothing until somebody lets it go on.
+    pub(super) fn is_stopped(&self) -> bool {
+        matches!(self.state, 'T' | 't')
+    }
+
     pub(super) fn survivor(&self) -> Survivor {
         Survivor { pid: self.identity.pid, name: self.name.clone() }
     }
@@ -118,6 +123,8 @@ mod tests {
         assert_eq!((process.identity.pid, process.parent, process.group, process.session), (42, 1, 40, 41));
         assert_eq!((process.identity.started, process.name.as_str(), process.is_alive()), (777, "a) b (c", true));
         assert!(!Process::parse(&text.replace(") S", ") Z")).unwrap().is_alive());
+        let is_stopped = |state: &str| Process::parse(&text.replace(") S", state)).unwrap().is_stopped();
+        assert_eq!([") S", ") T", ") t", ") D", ") Z"].map(is_stopped), [false, true, true, false, false]);
         assert_eq!(Process::parse("nonsense"), None);
         let me = i32::try_from(std::process::id()).unwrap();
         assert_eq!(Process::read(me).unwrap().unwrap().identity.pid, me);

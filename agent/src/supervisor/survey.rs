@@ -128,6 +128,19 @@ pub(super) fn handle_of_shim(folder: &StepFolder) -> Option<OwnedFd> {
     (now.identity == shim).then_some(handle)
 }
 
+/// The shim's process id, where the shim is there and stands still. The lock tells that a shim lives, not that it does anything.
+pub(super) fn standing_still(folder: &StepFolder) -> io::Result<Option<i32>> {
+    let Some(StartRecord::Started { marks: Marks { shim, boot, namespaces, .. }, .. }) = StartRecord::read(folder)?
+    else {
+        return Ok(None);
+    };
+    if boot != BootId::read()? || !namespaces::are_shared(namespaces.as_ref()) {
+        return Ok(None);
+    }
+    let now = Process::read(shim.pid)?;
+    Ok(now.filter(|now| now.identity == shim && now.is_stopped()).map(|_| shim.pid))
+}
+
 /// Kills what lives below a process, as far as it is found now. Returns how many were found.
 pub(super) fn kill_below(of: Pid) -> io::Result<usize> {
     let below = process::living_descendants(of.as_raw_pid())?;

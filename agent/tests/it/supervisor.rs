@@ -8,9 +8,11 @@ use holdfast_common::id::{AttemptId, TargetName};
 use holdfast_common::outcome::Exit;
 use holdfast_common::spec::StepEffect;
 use holdfast_common::time::Millis;
+use rustix::process::{Signal, kill_process};
 use uuid::Uuid;
 
 use crate::host::Host;
+use crate::support::eventually;
 
 #[test]
 fn a_body_gets_its_environment_and_folder_and_nothing_else() {
@@ -182,6 +184,37 @@ fn a_stop_that_was_asked_for_before_the_start_is_acted_on() {
     let record = host.ended(&step);
     assert_eq!((record.exit, record.stopped_by_us), (Exit::Signaled { signal: 15, by_us: true }, true));
     assert!(host.supervisor.is_signalled(&step));
+}
+
+#[test]
+fn a_shim_that_stands_still_is_seen_and_acts_on_the_stop_once_it_goes_on() {
+    let host = Host::new();
+    let step = host.step(1);
+    assert_eq!(host.supervisor.standing_still(&step).unwrap(), None, "there is none");
+    host.supervisor.start(&step, &host.shell("echo $$ > ready; exec sleep 1000")).unwrap();
+    let (body, shim) = (host.process("ready"), host.shim_of(&step));
+    assert_eq!(host.supervisor.standing_still(&step).unwrap(), None);
+    kill_process(shim, Signal::STOP).unwrap();
+    let seen = eventually("it stands still", || host.supervisor.standing_still(&step).unwrap());
+    assert_eq!(seen, shim.as_raw_pid());
+    host.supervisor.request_stop(&step, Millis(60_000)).unwrap();
+    // Its start, told by another boot or another start time, is another process.
+    let start = std::fs::read_to_string(step.path().join("start.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&start).unwrap();
+    for (key, other) in
+        [("boot", serde_json::json!("another-boot")), ("shim", serde_json::json!({ "pid": seen, "started": 1 }))]
+    {
+        let mut stranger = record.clone();
+        stranger[key] = other;
+        let folder = host.step(2);
+        std::fs::write(folder.path().join("start.json"), stranger.to_string()).unwrap();
+        assert_eq!(host.supervisor.standing_still(&folder).unwrap(), None, "{key}");
+    }
+    assert_eq!(host.supervisor.survey(&step).unwrap(), Known::Running);
+    assert!(body.is_alive() && !host.supervisor.is_signalled(&step), "nothing was signalled in its stead");
+    kill_process(shim, Signal::CONT).unwrap();
+    let record = host.ended(&step);
+    assert_eq!((record.exit, record.stopped_by_us), (Exit::Signaled { signal: 15, by_us: true }, true));
 }
 
 #[test]

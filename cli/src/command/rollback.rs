@@ -137,7 +137,8 @@ fn possible<'a>(
             .with("target", &target)
     };
     let Some(candidate) = found.candidates.iter().find(has) else {
-        let title = format!("no deployment that stands on {target} had found {shown}");
+        let title =
+            format!("no deployment that stands on {target} had found {shown}, or has steps of its own that bring it");
         return Err(refused(Code::NothingToGoBackTo, title).into());
     };
     if candidate.compatible || (attested && candidate.may_be_attested) {
@@ -157,12 +158,19 @@ fn consequences(candidate: &v1::RollbackCandidate, target: &str, to: &str) -> Ve
         return vec![format!("{target} goes back to {to} only if that was recorded under this request id before")];
     }
     let mut lines = vec![format!("going back to {to} on {target} undoes {}", candidate.undoes.join(", "))];
-    for had in candidate.revisions.iter().filter(|had| !had.revision.is_empty()) {
-        let asked = if had.asked { "" } else { "; whether it is still retained there could not be asked" };
-        lines.push(format!("{} takes {} again{asked}", had.resource, had.revision));
-    }
+    lines.extend(candidate.revisions.iter().filter_map(consequence));
     lines.push("it is a deployment of its own, before all that wait, and ends with a health check".to_owned());
     lines
+}
+
+/// Only what takes a revision back has it again. What an operator's own steps bring is theirs to say.
+fn consequence(had: &v1::CandidateRevision) -> Option<String> {
+    if let Some(own) = view::own_way(had) {
+        return Some(own);
+    }
+    let asked = if had.asked { "" } else { "; whether it is still retained there could not be asked" };
+    let (resource, revision) = (one_line(&had.resource), one_line(&had.revision));
+    (!revision.is_empty()).then(|| format!("{resource} takes {revision} again{asked}"))
 }
 
 #[cfg(test)]
@@ -170,7 +178,7 @@ mod tests {
     use super::*;
 
     fn found(compatible: bool, may_be_attested: bool) -> v1::ListRollbackCandidatesResponse {
-        let had = v1::CandidateRevision { resource: "site".to_owned(), revision: "v1".to_owned(), asked: true };
+        let had = retained("site", "v1");
         let candidate = v1::RollbackCandidate {
             undoes: vec!["shop@prod#12".to_owned()],
             revisions: vec![had],
@@ -180,6 +188,50 @@ mod tests {
             numbers: vec![12],
         };
         v1::ListRollbackCandidatesResponse { candidates: vec![candidate] }
+    }
+
+    fn retained(resource: &str, revision: &str) -> v1::CandidateRevision {
+        let (resource, revision) = (resource.to_owned(), revision.to_owned());
+        v1::CandidateRevision { resource, revision, asked: true, ..v1::CandidateRevision::default() }
+    }
+
+    #[test]
+    fn only_what_takes_a_revision_back_is_said_to_take_it_again() {
+        let own = |steps: &[&str], brings: &str, recorded: &str| v1::CandidateRevision {
+            own_steps: steps.iter().map(|step| (*step).to_owned()).collect(),
+            brings: brings.to_owned(),
+            recorded: recorded.to_owned(),
+            ..retained("db", if brings.is_empty() { "0041" } else { brings })
+        };
+        for (had, told) in [
+            (retained("site", "v1"), "site takes v1 again"),
+            (
+                v1::CandidateRevision { asked: false, ..retained("site", "v1") },
+                "site takes v1 again; whether it is still retained there could not be asked",
+            ),
+            (
+                own(&["undo"], "0043", "0042"),
+                "db has 0042 on record, and the operator's own step undo is to bring 0043",
+            ),
+            (
+                own(&["undo", "tidy"], "0043", ""),
+                "no revision of db is on record, and the operator's own steps undo, tidy are to bring 0043",
+            ),
+            (
+                own(&["undo"], "", "0042"),
+                "db has 0042 on record, and the operator's own step undo changes it and names no revision: what it has then is not \
+                 known before it is read",
+            ),
+        ] {
+            let candidate = v1::RollbackCandidate {
+                undoes: vec!["shop@prod#12".to_owned()],
+                revisions: vec![had],
+                ..v1::RollbackCandidate::default()
+            };
+            let lines = consequences(&candidate, "shop@prod", "v1");
+            assert_eq!(lines[1], told);
+            assert_eq!(lines.iter().filter(|line| line.contains("again")).count(), usize::from(told.contains("again")));
+        }
     }
 
     fn code(result: Result<&v1::RollbackCandidate, Failure>) -> Option<Code> {

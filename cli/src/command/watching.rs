@@ -106,6 +106,8 @@ struct Follow {
     lost: Option<Instant>,
     told: Option<(v1::Deployment, Instant)>,
     stages: usize,
+    /// What holds a stage up was said.
+    held_up_told: bool,
     /// Why it waits was said.
     waiting_told: bool,
     turn: usize,
@@ -123,6 +125,7 @@ impl Follow {
             lost: None,
             told: None,
             stages: 0,
+            held_up_told: false,
             waiting_told: false,
             turn: 0,
         }
@@ -218,6 +221,7 @@ impl Follow {
         let deployment = self.watching.client.deployment(&self.watching.id).await?;
         if self.watching.voice == Voice::Stages {
             self.stages = tell_stages(&deployment, self.stages, context)?;
+            self.held_up_told = self.held_up_told || tell_held_up(&deployment, context)?;
         }
         self.tell_waiting(&deployment, context)?;
         let rest =
@@ -288,6 +292,16 @@ fn tell_stages(deployment: &v1::Deployment, told: usize, context: &mut Context) 
         context.printer.talk(line.trim_start())?;
     }
     Ok(seen.max(told))
+}
+
+/// Tells the stage that something holds up. Whether there is one.
+fn tell_held_up(deployment: &v1::Deployment, context: &mut Context) -> Result<bool, Failure> {
+    let Some(cancel) = &deployment.cancellation else { return Ok(false) };
+    let stages = view::stages(cancel, context.talk_canvas());
+    let Some(stage) = stages.iter().find(|stage| stage.held_up.is_some()) else { return Ok(false) };
+    let line = stage.line(context.talk_canvas());
+    context.printer.talk(line.trim_start())?;
+    Ok(true)
 }
 
 /// The answer at the end: for people what is known and what is not, for programs the deployment.

@@ -15,20 +15,28 @@ pub struct Stage {
     pub mark: Mark,
     /// When, as text.
     pub at: Option<String>,
+    /// Why it was not seen yet, where somebody said so.
+    pub held_up: Option<String>,
 }
 
 /// The five, in order.
 #[must_use]
 pub fn stages(cancel: &v1::Cancellation, canvas: Canvas<'_>) -> [Stage; 5] {
-    let stage = |name, mark, at| Stage { name, mark, at };
+    let stage = |name, mark, at| Stage { name, mark, at, held_up: None };
+    let acted = stage("acted", Mark::Reported, stamp::seen(cancel.acted.as_ref(), canvas));
     let cause = if cancel.cause == "timeout" { Mark::Deadline } else { Mark::Asked };
     [
         stage("requested", cause, stamp::near(cancel.requested_at.as_ref(), canvas)),
         stage("recorded", Mark::Decided, stamp::near(cancel.recorded_at.as_ref(), canvas)),
         stage("delivered", Mark::Reported, stamp::seen(cancel.delivered.as_ref(), canvas)),
-        stage("acted", Mark::Reported, stamp::seen(cancel.acted.as_ref(), canvas)),
+        Stage { held_up: held_up(cancel, canvas).filter(|_| acted.at.is_none()), ..acted },
         stage("observed", Mark::Reported, stamp::seen(cancel.observed.as_ref(), canvas)),
     ]
+}
+
+fn held_up(cancel: &v1::Cancellation, canvas: Canvas<'_>) -> Option<String> {
+    let at = stamp::seen(cancel.held_up_at.as_ref(), canvas)?;
+    Some(format!("as told {at}: {}", one_line(&cancel.held_up)))
 }
 
 impl Stage {
@@ -36,7 +44,8 @@ impl Stage {
     #[must_use]
     pub fn line(&self, canvas: Canvas<'_>) -> String {
         let at = self.at.as_deref().unwrap_or(stamp::NOT_OBSERVED);
-        format!("  {} {:<10} {at}", self.mark.symbol(canvas.terminal), self.name)
+        let held_up = self.held_up.as_deref().map(|why| format!(", {why}")).unwrap_or_default();
+        format!("  {} {:<10} {at}{held_up}", self.mark.symbol(canvas.terminal), self.name)
     }
 }
 

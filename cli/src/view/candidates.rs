@@ -47,6 +47,26 @@ fn nearer(candidate: &v1::RollbackCandidate, before: &[v1::RollbackCandidate]) -
     }
 }
 
+/// What an operator's own steps are to do to a resource, beside what is on record of it; `None` where it takes a revision back itself.
+#[must_use]
+pub fn own_way(had: &v1::CandidateRevision) -> Option<String> {
+    let steps: Vec<String> = had.own_steps.iter().map(|step| one_line(step)).collect();
+    let (resource, names) = (one_line(&had.resource), steps.join(", "));
+    let on_record = match had.recorded.as_str() {
+        "" => format!("no revision of {resource} is on record"),
+        recorded => format!("{resource} has {} on record", one_line(recorded)),
+    };
+    let own = match (steps.len(), had.brings.as_str()) {
+        (0, _) => return None,
+        (1, "") => format!("step {names} changes it and names no revision"),
+        (_, "") => format!("steps {names} change it and name no revision"),
+        (1, brings) => format!("step {names} is to bring {}", one_line(brings)),
+        (_, brings) => format!("steps {names} are to bring {}", one_line(brings)),
+    };
+    let open = if had.brings.is_empty() { ": what it has then is not known before it is read" } else { "" };
+    Some(format!("{on_record}, and the operator's own {own}{open}"))
+}
+
 fn because(candidate: &v1::RollbackCandidate) -> String {
     if !candidate.compatible {
         let attest = if candidate.may_be_attested { " (a person may attest otherwise)" } else { "" };
@@ -54,11 +74,15 @@ fn because(candidate: &v1::RollbackCandidate) -> String {
     }
     let not_asked: Vec<String> =
         candidate.revisions.iter().filter(|had| !had.asked).map(|had| one_line(&had.resource)).collect();
-    match not_asked.as_slice() {
+    let own: Vec<String> = candidate.revisions.iter().filter_map(own_way).collect();
+    let mut because = match not_asked.as_slice() {
+        [] if own.len() == candidate.revisions.len() => "its file declares the way back".to_owned(),
         [] => "its file declares the way back, and what keeps old revisions still has them".to_owned(),
         some => format!(
             "its file declares the way back; whether {} still retains the old revision could not be asked",
             some.join(", ")
         ),
-    }
+    };
+    own.iter().for_each(|own| because.push_str(&format!("; {own}")));
+    because
 }

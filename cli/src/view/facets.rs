@@ -145,6 +145,8 @@ enum Last<'a> {
         agent: &'a str,
         what: &'static str,
         open: &'static str,
+        /// The revision that its agent read after it; empty where none was.
+        read: &'a str,
     },
     /// A recorded decision settled what it came to.
     Settled(Option<&'a v1::DecisionRecord>),
@@ -156,11 +158,12 @@ enum Last<'a> {
 
 impl<'a> Last<'a> {
     /// `None` where the attempt did not begin the step: that says nothing about an attempt before it.
-    fn of(deployment: &'a v1::Deployment, attempt: &'a v1::Attempt, step: &v1::StepRun) -> Option<Self> {
+    fn of(deployment: &'a v1::Deployment, attempt: &'a v1::Attempt, step: &'a v1::StepRun) -> Option<Self> {
         let open = |what, open| {
             let settled = attempt.state == AttemptState::Resolved as i32;
             let of_it = || Last::Settled(decision_on(deployment, attempt));
-            Some(if settled { of_it() } else { Last::Open { agent: &attempt.agent, what, open } })
+            let read = &step.observed_revision;
+            Some(if settled { of_it() } else { Last::Open { agent: &attempt.agent, what, open, read } })
         };
         let decided = deployment.ended_by_decision;
         match StepState::try_from(step.state) {
@@ -267,9 +270,14 @@ fn effect(deployment: &v1::Deployment, canvas: Canvas<'_>) -> Vec<String> {
     for (name, last) in &words {
         let name = one_line(name);
         match last {
-            Last::Open { agent, what, .. } => {
+            Last::Open { agent, what, read: "", .. } => {
                 lines.push(format!("step {name} on {} {what}; its effect is not known", one_line(agent)));
             }
+            Last::Open { agent, what, read, .. } => lines.push(format!(
+                "step {name} on {} {what}; its effect is not known, and revision {} was read after it",
+                one_line(agent),
+                one_line(read)
+            )),
             Last::Settled(record) => lines.push(format!("{name}: {}", settled(*record, canvas))),
             Last::PartialSettled(record) => {
                 lines.push(format!("{name}: ended, perhaps in part; {}", settled(*record, canvas)));

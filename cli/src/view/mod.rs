@@ -29,7 +29,7 @@ pub mod word;
 pub use agent::{agents, one_agent};
 pub use audit::audit;
 pub use cancellation::{Stage, cancellation, stages};
-pub use candidates::candidates;
+pub use candidates::{candidates, own_way};
 pub use deployment::deployment;
 pub use evidence::{evidence, one_evidence};
 pub use fleet::{fleet_line, one_line_of};

@@ -59,13 +59,21 @@ fn open_step(step: &v1::OpenStep, runner_out: bool, canvas: Canvas<'_>) -> Strin
     };
     let provisional = if runner_out { "" } else { " (not final: the runner is not known to be out)" };
     format!(
-        "    step {} at {} on {} under fence {}: {state}{revision}{active}{provisional}\n      {}\n",
+        "    step {} at {} on {} under fence {}: {state}{revision}{active}{provisional}\n      {}\n{}",
         one_line(&step.step),
         one_line(&step.resource),
         one_line(&step.agent),
         one_line(&step.fence_text),
-        one_line(&step.because)
+        one_line(&step.because),
+        by_hand(step)
     )
+}
+
+/// What may be half done, and how a person looks.
+fn by_hand(step: &v1::OpenStep) -> String {
+    let half_done = (!step.half_done.is_empty()).then(|| format!("      half done?  {}\n", one_line(&step.half_done)));
+    let look = step.look.iter().map(|look| format!("      look        {}\n", one_line(look)));
+    half_done.into_iter().chain(look).collect()
 }
 
 fn is_out(runner: i32) -> bool {

@@ -136,10 +136,10 @@ fn resources(target: &v1::Target, canvas: Canvas<'_>) -> Table {
     table
 }
 
-/// What was read of a target's resources just now.
+/// What was read of a target's resources just now, and of whose step the state speaks.
 #[must_use]
 pub fn readings(readings: &[v1::ResourceReading]) -> Table {
-    let mut table = Table::new(&["resource", "read by", "state", "revision", "changed by", "fence", "note"]);
+    let mut table = Table::new(&["resource", "read by", "state", "of", "revision", "changed by", "fence", "note"]);
     for one in readings {
         let reading = one.reading.clone().unwrap_or_default();
         let state =
@@ -153,6 +153,7 @@ pub fn readings(readings: &[v1::ResourceReading]) -> Table {
             one_line(&one.resource),
             one_line(&one.agent),
             state,
+            [&one.deployment, &one.step].map(|word| one_line(word)).join(" ").trim().to_owned(),
             one_line(&reading.revision),
             one_line(&reading.active_operation),
             Fence::from_u64(reading.highest_fence).map(|fence| fence.to_string()).unwrap_or_default(),

@@ -106,6 +106,14 @@ Cancel  asked for by bob: wrong file
   uncertain: whether anything stopped is not known
 ";
     assert_eq!(shown, expected, "\n{shown}");
+    let cancel = deployment.cancellation.as_mut().expect("set above");
+    (cancel.held_up, cancel.held_up_at) = ("the shim stands still\u{1b}[31m".to_owned(), seen(40));
+    let told = "  ├┤ acted      not observed, as told 14:20:40Z: the shim stands still\\u{1b}[31m\n";
+    let shown = super::deployment(&deployment, canvas());
+    assert!(shown.contains(told), "{shown}");
+    deployment.cancellation.as_mut().expect("set above").acted = seen(50);
+    let shown = super::deployment(&deployment, canvas());
+    assert!(shown.contains("acted      14:20:50Z\n") && !shown.contains("stands still"), "{shown}");
 }
 
 #[test]
@@ -552,17 +560,26 @@ fn no_text_of_an_answer_reaches_the_terminal_raw() {
         retained: vec![evil()],
         ..v1::Reading::default()
     };
-    let had = v1::CandidateRevision { resource: evil(), revision: evil(), asked: false };
+    let own = v1::CandidateRevision { own_steps: vec![evil()], brings: evil(), recorded: evil(), ..Default::default() };
+    let had = v1::CandidateRevision { resource: evil(), revision: evil(), ..own.clone() };
+    let taken = v1::CandidateRevision { own_steps: Vec::new(), ..had.clone() };
     let candidate = v1::RollbackCandidate {
         undoes: vec![evil()],
-        revisions: vec![had.clone(), had],
+        revisions: vec![had, taken],
         compatible: true,
         why_not: evil(),
         may_be_attested: true,
         numbers: vec![12],
     };
     let refused = v1::RollbackCandidate { compatible: false, ..candidate.clone() };
-    let reading = v1::ResourceReading { resource: evil(), agent: evil(), reading: Some(reading), detail: evil() };
+    let reading = v1::ResourceReading {
+        resource: evil(),
+        agent: evil(),
+        reading: Some(reading),
+        detail: evil(),
+        deployment: evil(),
+        step: evil(),
+    };
     let grants = vec![v1::Grant { role: 1, targets: evil() }];
     let token = v1::Token { name: evil(), grants, created_by: evil(), ..v1::Token::default() };
     let canvas = canvas();
@@ -649,6 +666,25 @@ shown up to evidence 3 (holdfast evidence shop@prod#12); can act: an admin
     assert!(shown.ends_with("holdfast target show shop@prod, for what it waits for and who can act\n"), "{shown}");
     list.runner = v1::RunnerState::FencedOff as i32;
     assert!(!reconciliation(&list, canvas()).contains("not final"));
+    let step = &mut list.open_steps[0];
+    step.half_done = "the statement of one file".to_owned();
+    step.look = vec!["the ledger".to_owned(), "a\u{1b}[31mb".to_owned()];
+    let shown = reconciliation(&list, canvas());
+    let by_hand = "      half done?  the statement of one file\n      look        the ledger\n      look        a\\u{1b}[31mb\n3 Relation";
+    assert!(shown.contains(by_hand), "{shown}");
+}
+
+#[test]
+fn a_revision_that_was_read_is_shown_where_the_effect_is_not_known() {
+    let mut deployment = uncertain();
+    let step = &mut deployment.attempts[0].steps[1];
+    step.state = StepState::Unknown as i32;
+    let told = |deployment: &v1::Deployment| super::deployment(deployment, canvas());
+    let bare = "step switch on web-07 ended in a way that nobody can tell; its effect is not known";
+    assert!(told(&deployment).contains(&format!("{bare}\n")), "{}", told(&deployment));
+    deployment.attempts[0].steps[1].observed_revision = "v7".to_owned();
+    let read = format!("{bare}, and revision v7 was read after it\n");
+    assert!(told(&deployment).contains(&read), "{}", told(&deployment));
 }
 
 fn check(state: StepState, detail: &str) -> v1::StepRun {
@@ -903,7 +939,12 @@ fn a_place_whose_resource_could_not_be_asked_is_not_known_to_be_open() {
     let place = |revision: &str, number: u64, asked: bool, compatible: bool| v1::RollbackCandidate {
         numbers: vec![number],
         undoes: vec![format!("shop@prod#{number}")],
-        revisions: vec![v1::CandidateRevision { resource: "site".to_owned(), revision: revision.to_owned(), asked }],
+        revisions: vec![v1::CandidateRevision {
+            resource: "site".to_owned(),
+            revision: revision.to_owned(),
+            asked,
+            ..v1::CandidateRevision::default()
+        }],
         compatible,
         why_not: if compatible { "" } else { "the window has passed" }.to_owned(),
         may_be_attested: false,
@@ -920,6 +961,13 @@ fn a_place_whose_resource_could_not_be_asked_is_not_known_to_be_open() {
     assert!(lines[2].contains("#11  not known ") && lines[2].contains("could not be asked"), "{shown}");
     assert!(lines[3].ends_with("; --to v2 takes the nearer place above"), "{shown}");
     assert!(lines[4].contains("#9   no ") && lines[4].ends_with("the window has passed"), "{shown}");
+    let mut own = place("0043", 12, true, true);
+    own.revisions[0].own_steps = vec!["undo".to_owned()];
+    (own.revisions[0].brings, own.revisions[0].recorded) = ("0043".to_owned(), "0042".to_owned());
+    let shown = candidates(&[own]).draw(&Terminal::PLAIN);
+    let told =
+        "its file declares the way back; site has 0042 on record, and the operator's own step undo is to bring 0043\n";
+    assert!(shown.ends_with(told), "nothing keeps it, so nothing is said to have it still: {shown}");
 }
 
 #[test]
@@ -994,7 +1042,12 @@ fn words_of_decisions_failures_and_rollbacks_reach_no_terminal_raw() {
     deployment.decisions =
         vec![v1::DecisionRecord { by: EVIL.to_owned(), ..decided(v1::OperationState::Applied, EVIL, 60) }];
     let entry = v1::AuditEntry { about: EVIL.to_owned(), ..v1::AuditEntry::default() };
-    let had = v1::CandidateRevision { resource: EVIL.to_owned(), revision: EVIL.to_owned(), asked: true };
+    let had = v1::CandidateRevision {
+        resource: EVIL.to_owned(),
+        revision: EVIL.to_owned(),
+        asked: true,
+        ..v1::CandidateRevision::default()
+    };
     let place = v1::RollbackCandidate { revisions: vec![had], compatible: true, ..v1::RollbackCandidate::default() };
     let summaries: Vec<_> = deployment.summary.clone().into_iter().collect();
     for shown in [

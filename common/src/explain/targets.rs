@@ -117,7 +117,7 @@ pub(super) const QUEUE_FULL: Explanation = Explanation {
 };
 
 pub(super) const NOTHING_TO_GO_BACK_TO: Explanation = Explanation {
-    what: "No deployment whose changes stand on this target had found that revision when it took it. A rollback goes back over deployments that are on record, to what they had found.",
+    what: "No deployment whose changes stand on this target had found that revision when it took it. A rollback goes back over deployments that are on record, to what they had found, or to what the steps bring that their files have of their own for the way back.",
     still_true: "Nothing was recorded and nothing was started.",
     next: "holdfast rollback TARGET lists the places that it can go back to. Any other revision is deployed like a new one: holdfast deploy FILE.",
 };

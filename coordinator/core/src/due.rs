@@ -111,7 +111,7 @@ fn cancel(deployment: &Deployment, attempt: &Attempt) -> Option<Effect> {
 fn confirmed_late(deployment: &Deployment, attempt: &Attempt) -> bool {
     deployment.evidence.iter().any(|evidence| match &evidence.body {
         EvidenceBody::LateReport { claim, report, .. } => {
-            claim.attempt == attempt.id && matches!(report.body, ReportBody::CancelReceived)
+            claim.attempt == attempt.id && matches!(report.body, ReportBody::CancelReceived { .. })
         }
         EvidenceBody::Inspection { .. }
         | EvidenceBody::FencedOff { .. }

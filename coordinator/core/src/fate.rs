@@ -2,6 +2,7 @@
 //!
 //! An attempt's own record is never rewritten: where a decision settled what nobody observed, the decision is read here.
 
+use holdfast_common::fence::Fence;
 use holdfast_common::id::{AgentName, ResourceName, Revision, StepName};
 use holdfast_common::outcome::{FailureClass, OperationState, StepEnd};
 use holdfast_common::recovery::DecisionKind;
@@ -11,8 +12,8 @@ use holdfast_common::time::Wall;
 
 use crate::bugs::{self, Bug};
 use crate::state::{
-    Attempt, CancelCause, CarryState, DecisionRecord, Deployment, EvidenceBody, ResourceKnowledge, RevisionSource,
-    StepRun, StepState, TargetState,
+    Attempt, CancelCause, CarryState, DecisionRecord, Deployment, Evidence, EvidenceBody, ResourceKnowledge,
+    RevisionSource, StepRun, StepState, TargetState,
 };
 
 /// What became of a mutating step, as far as it was observed or decided.
@@ -207,25 +208,30 @@ pub(crate) fn bars_another_try(deployment: &Deployment) -> Option<String> {
 /// Whether nothing was ever changed: over all attempts, no permit is on record, or each has its tombstone. A report of
 /// a mutation without a permit, although only filed, forbids saying so.
 pub(crate) fn never_mutated(deployment: &Deployment) -> bool {
-    let runs = || deployment.attempts.iter().flat_map(|attempt| &attempt.steps);
-    let closed = |run: &StepRun| {
-        run.permitted_at.is_none()
-            || run.state == StepState::Ended(StepEnd::NotStarted)
-            || bugs::on(Bug::TombstoneIgnored)
-    };
-    runs().all(closed) && !deployment.evidence.iter().any(|evidence| tells_mutation(deployment, &evidence.body))
+    let mut runs = deployment.attempts.iter().flat_map(|attempt| &attempt.steps);
+    let closed = |run: &StepRun| !may_have_begun(run) || bugs::on(Bug::TombstoneIgnored);
+    let told = |evidence: &Evidence| told_mutation(deployment, &evidence.body).is_some();
+    runs.all(closed) && !deployment.evidence.iter().any(told)
 }
 
-fn tells_mutation(deployment: &Deployment, body: &EvidenceBody) -> bool {
-    let mutates = |name| deployment.step(name).is_some_and(|step| step.effect == StepEffect::Mutates);
+/// Whether a permit for it is on record, and no tombstone.
+pub(crate) fn may_have_begun(run: &StepRun) -> bool {
+    run.permitted_at.is_some() && run.state != StepState::Ended(StepEnd::NotStarted)
+}
+
+/// The mutating step that a report which was only filed tells to have begun, and under which fence.
+pub(crate) fn told_mutation<'a>(deployment: &Deployment, body: &'a EvidenceBody) -> Option<(Fence, &'a StepName)> {
+    let mutates = |name: &StepName| deployment.step(name).is_some_and(|step| step.effect == StepEffect::Mutates);
     match body {
-        EvidenceBody::LateReport { report, .. } => match &report.body {
-            ReportBody::StepStarted { step } => mutates(step),
-            ReportBody::StepEnded { step, end, .. } => mutates(step) && *end != StepEnd::NotStarted,
+        EvidenceBody::LateReport { claim, report, .. } => match &report.body {
+            ReportBody::StepStarted { step } => mutates(step).then_some((claim.fence, step)),
+            ReportBody::StepEnded { step, end, .. } => {
+                (mutates(step) && *end != StepEnd::NotStarted).then_some((claim.fence, step))
+            }
             ReportBody::AttemptEnded { .. }
-            | ReportBody::CancelReceived
+            | ReportBody::CancelReceived { .. }
             | ReportBody::CancelActed { .. }
-            | ReportBody::Reread { .. } => false,
+            | ReportBody::Reread { .. } => None,
         },
         EvidenceBody::Inspection { .. }
         | EvidenceBody::FencedOff { .. }
@@ -234,7 +240,7 @@ fn tells_mutation(deployment: &Deployment, body: &EvidenceBody) -> bool {
         | EvidenceBody::Attested { .. }
         | EvidenceBody::IdentityLocked { .. }
         | EvidenceBody::IdentityUnlocked { .. }
-        | EvidenceBody::Note { .. } => false,
+        | EvidenceBody::Note { .. } => None,
     }
 }
 

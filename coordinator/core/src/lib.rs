@@ -20,6 +20,7 @@
 mod apply;
 mod authority;
 pub mod bugs;
+pub mod by_hand;
 mod decide;
 pub mod decision;
 mod draft;
@@ -42,6 +43,7 @@ mod reservation;
 pub mod rollback;
 mod split;
 pub mod state;
+pub mod touched;
 mod weigh;
 
 pub use apply::{IllegalEvent, Written, apply, record};

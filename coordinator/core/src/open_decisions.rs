@@ -23,6 +23,7 @@ use holdfast_common::time::Wall;
 
 use crate::authority;
 use crate::bugs::{self, Bug};
+use crate::by_hand::{self, ByHand};
 use crate::fate::{self, Fate};
 use crate::rollback;
 use crate::state::{Deployment, DeploymentState, EvidenceSequence, StepState, TargetState};
@@ -84,6 +85,8 @@ pub struct OpenStep {
     pub evidence: Vec<EvidenceId>,
     /// Whether it rests on a person's attestation.
     pub attested: bool,
+    /// What may be half done there and how a person looks, where that is not known and no reading can tell it.
+    pub by_hand: Option<ByHand>,
 }
 
 /// One decision.
@@ -118,6 +121,7 @@ pub fn open_decisions(state: &TargetState, deployment: &Deployment, now: Wall) -
     let relation = relation(&facts);
     let who_can_act = bring_on(state, deployment, &runner);
     let steps = question.into_iter().map(|(step, known)| OpenStep {
+        by_hand: by_hand(state, &step, known.state),
         step: step.name,
         resource: step.resource,
         state: known.state,
@@ -140,6 +144,15 @@ pub fn open_decisions(state: &TargetState, deployment: &Deployment, now: Wall) -
         runner_attested: runner.attested,
         trusted: runner.trusted,
     }
+}
+
+fn by_hand(state: &TargetState, step: &StepSpec, known: OperationState) -> Option<ByHand> {
+    let is_open = match known {
+        OperationState::Unknown | OperationState::Applying | OperationState::Partial => true,
+        OperationState::Applied | OperationState::NotApplied => false,
+    };
+    let resource = state.spec.resource(step.resource.as_ref()?)?;
+    by_hand::of(step, resource).filter(|_| is_open)
 }
 
 struct Facts<'a> {

@@ -103,14 +103,14 @@ pub enum Refusal {
         /// Why.
         why: String,
     },
-    /// No open step, a resource that keeps no fence, or nobody who reaches it.
+    /// No open step, one that no fence holds back, or nobody who reaches its resource.
     #[error("can't fence off: {why}")]
     CannotFenceOff {
         /// Why.
         why: String,
     },
-    /// No deployment whose changes stand had found that revision.
-    #[error("no deployment that stands here had found {revision}")]
+    /// No deployment whose changes stand had found that revision, or has steps of its own that bring it.
+    #[error("no deployment that stands here had found {revision}, or has steps of its own that bring it")]
     NothingToGoBackTo {
         /// What was asked for.
         revision: Revision,

@@ -38,10 +38,21 @@ pub struct Candidate {
     pub undoes: Vec<Undone>,
     /// What each resource that they changed had before them; `None` where that is not on record.
     pub revisions: BTreeMap<ResourceName, Option<Revision>>,
+    /// Resources among them that take nothing back: what steps of the files' own are to do there.
+    pub own: BTreeMap<ResourceName, Own>,
     /// Resources among them that are to take a retained revision back, and could not be asked whether they retain it.
     pub not_asked: Vec<ResourceName>,
     /// Why it is not compatible now; `None` where it is.
     pub why_not: Option<WhyNot>,
+}
+
+/// What steps that an operator wrote for the way back are to do to a resource. Nothing says that it ever had what they bring.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Own {
+    /// They, in the order in which they run.
+    pub steps: Vec<StepName>,
+    /// The revision that the last of them names; `None`: what the resource has after them nobody says.
+    pub brings: Option<Revision>,
 }
 
 /// Why a target can't go back over a deployment now.
@@ -162,6 +173,7 @@ pub fn candidates(state: &TargetState, past: &[Deployment], retained: &Retained,
             undoes: over.iter().map(Layer::undone).collect(),
             not_asked: revisions.keys().filter(asked).cloned().collect(),
             why_not: compatible(state, over, &revisions, retained, now).err(),
+            own: revisions.keys().filter_map(|name| Some((name.clone(), own(over, name)?))).collect(),
             revisions,
         }
     };
@@ -296,8 +308,20 @@ fn before(over: &[Layer<'_>]) -> BTreeMap<ResourceName, Option<Revision>> {
 
 /// The revision that steps of its own bring, where the last of them on that resource names one.
 fn brought(layer: &Layer<'_>, resource: &ResourceName) -> Option<Revision> {
-    let own = layer.way().and_then(own_steps)?;
-    own.iter().rfind(|step| step.resource.as_ref() == Some(resource))?.revision.clone()
+    own_steps_on(layer, resource).next_back()?.revision.clone()
+}
+
+/// What the files' own steps do to a resource; `None` where it takes a revision back in the end.
+fn own(over: &[Layer<'_>], resource: &ResourceName) -> Option<Own> {
+    let oldest = over.iter().rfind(|layer| layer.changed.contains(resource))?;
+    let last = own_steps_on(oldest, resource).next_back().filter(|step| step.body != StepBody::Restore)?;
+    let steps = over.iter().flat_map(|layer| own_steps_on(layer, resource));
+    Some(Own { steps: steps.map(|step| step.name.clone()).collect(), brings: last.revision.clone() })
+}
+
+fn own_steps_on<'a>(layer: &'a Layer<'_>, resource: &'a ResourceName) -> impl DoubleEndedIterator<Item = &'a StepSpec> {
+    let own = layer.way().and_then(own_steps).unwrap_or_default();
+    own.iter().filter(move |step| step.resource.as_ref() == Some(resource))
 }
 
 fn compatible(

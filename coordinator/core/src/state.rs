@@ -17,7 +17,8 @@ mod hold;
 
 pub use attempt::{Attempt, AttemptState, Away, CarryState, Lease, PastAttempt, Seen, StepRun, StepState};
 pub use deployment::{
-    Base, CancelCause, Cancellation, Deployment, DeploymentState, Ended, Kind, RollbackOf, Trust, Undone, Waiting,
+    Base, CancelCause, Cancellation, Deployment, DeploymentState, Ended, HeldUp, Kind, RollbackOf, Trust, Undone,
+    Waiting,
 };
 pub use evidence::{DecisionRecord, Evidence, EvidenceBody, EvidenceSequence, Inquiry, InquiryKind};
 pub use hold::{HighestOrder, HoldEnd, HoldUntil, OperatorHold};

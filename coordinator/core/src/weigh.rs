@@ -31,6 +31,7 @@ use holdfast_common::outcome::{OperationState, Reading, StepEnd};
 use holdfast_common::recovery::{AttestedRunner, AttestedTarget, Runner};
 use holdfast_common::report::{FiledReason, Report, ReportBody};
 use holdfast_common::spec::StepSpec;
+use holdfast_common::text::{bounded, one_line};
 
 use crate::authority;
 use crate::bugs::{self, Bug};
@@ -38,6 +39,9 @@ use crate::explain;
 use crate::fate::{self, Fate};
 use crate::policy;
 use crate::state::{Attempt, Deployment, DeploymentState, Evidence, EvidenceBody, StepState, TargetState, Trust};
+
+/// Longest word of a reading on itself that is told with it.
+const DETAIL_BYTES: usize = 300;
 
 /// What is known of the runner, and by what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -287,7 +291,7 @@ fn late_end(report: &Report, name: &StepName) -> Option<StepEnd> {
         ReportBody::StepEnded { step, end, .. } => (step == name).then_some(*end),
         ReportBody::StepStarted { .. }
         | ReportBody::AttemptEnded { .. }
-        | ReportBody::CancelReceived
+        | ReportBody::CancelReceived { .. }
         | ReportBody::CancelActed { .. }
         | ReportBody::Reread { .. } => None,
     }
@@ -307,7 +311,9 @@ pub(crate) fn step(state: &TargetState, deployment: &Deployment, step: &StepSpec
     };
     let carrier = deployment.attempts.last().filter(|last| last.disturbed() == Some(&step.name));
     let because = carrier.map_or_else(|| because.to_owned(), |carrier| explain::disturbed(deployment, carrier));
-    let start = StepKnown { state: told, because, observed: None, active: None, evidence: Vec::new(), attested: false };
+    // What its own agent read there right after the end says which revision that was, and no more.
+    let observed = deployment.attempts.last().and_then(|last| last.step(&step.name)?.observed.clone());
+    let start = StepKnown { state: told, because, observed, active: None, evidence: Vec::new(), attested: false };
     let Some(attempt) = deployment.attempts.last() else { return start };
     let weigh = |known, evidence| weigh_step(state, deployment, attempt, step, known, evidence);
     deployment.evidence.iter().fold(start, weigh)
@@ -333,7 +339,7 @@ fn observed(report: &Report) -> Option<Revision> {
         ReportBody::StepEnded { observed, .. } => observed.clone(),
         ReportBody::StepStarted { .. }
         | ReportBody::AttemptEnded { .. }
-        | ReportBody::CancelReceived
+        | ReportBody::CancelReceived { .. }
         | ReportBody::CancelActed { .. }
         | ReportBody::Reread { .. } => None,
     }
@@ -410,7 +416,11 @@ fn weigh_step(
                 None => {}
             }
             let found = reading.state_of(step.revision.as_ref());
-            let since = if found == reading.state { "" } else { ": it was applied, and another revision is there now" };
+            let since = if found == reading.state {
+                open_detail(reading)
+            } else {
+                ": it was applied, and another revision is there now".to_owned()
+            };
             StepKnown {
                 state: found,
                 because: format!("{agent} read {resource} after the runner was out{since}"),
@@ -479,6 +489,20 @@ fn weigh_step(
         | EvidenceBody::IdentityLocked { .. }
         | EvidenceBody::IdentityUnlocked { .. }
         | EvidenceBody::Note { .. } => known,
+    }
+}
+
+/// What the reading itself says of an operation that is not known to be whole or absent.
+fn open_detail(reading: &Reading) -> String {
+    match reading.state {
+        OperationState::Unknown | OperationState::Applying | OperationState::Partial if !reading.detail.is_empty() => {
+            format!(": {}", bounded(&one_line(&reading.detail), DETAIL_BYTES))
+        }
+        OperationState::Unknown
+        | OperationState::Applying
+        | OperationState::Partial
+        | OperationState::Applied
+        | OperationState::NotApplied => String::new(),
     }
 }
 

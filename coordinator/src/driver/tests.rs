@@ -616,7 +616,7 @@ fn the_same_sequence_with_another_content_is_filed_once() {
     let report = reports().remove(0);
     assert_eq!(rig.report(claim, &report), ACCEPTED);
     let mut other = report;
-    other.body = ReportBody::CancelReceived;
+    other.body = ReportBody::cancel_received();
     let conflict = Answer::Answered(Disposition::Filed(FiledReason::SequenceConflict));
     assert_eq!(rig.report(claim, &other), conflict);
     assert_eq!(rig.report(claim, &other), Answer::Answered(Disposition::Duplicate));

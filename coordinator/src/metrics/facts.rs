@@ -295,7 +295,7 @@ pub fn agrees(said: &ReportBody, attempt: Option<&Attempt>, ended_as: Option<Dep
             }
         }
         ReportBody::StepStarted { .. }
-        | ReportBody::CancelReceived
+        | ReportBody::CancelReceived { .. }
         | ReportBody::CancelActed { .. }
         | ReportBody::Reread { .. } => Agrees::Unknown,
     }
@@ -374,6 +374,6 @@ mod tests {
         ] {
             assert_eq!(agrees(&said(end), None, ended_as), expected, "{end:?} {ended_as:?}");
         }
-        assert_eq!(agrees(&ReportBody::CancelReceived, None, Some(D::Failed)), Agrees::Unknown);
+        assert_eq!(agrees(&ReportBody::cancel_received(), None, Some(D::Failed)), Agrees::Unknown);
     }
 }

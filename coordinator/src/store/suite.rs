@@ -708,7 +708,7 @@ pub(crate) fn evidence_after_the_end_is_kept_with_the_deployment(factory: &impl 
     let mut tx = store.begin().unwrap();
     let claim = world.deploy(&mut tx);
     for sequence in [4, 5] {
-        let late = Report { sequence: ReportSequence(sequence), said_at: Wall(9), body: ReportBody::CancelReceived };
+        let late = Report { sequence: ReportSequence(sequence), said_at: Wall(9), body: ReportBody::cancel_received() };
         let attempt = tx.past_attempt(&claim).unwrap();
         let answer = world.report(&mut tx, claim, late, Memory { attempt, answered: None });
         assert_eq!(answer, Answer::Answered(Disposition::Filed(FiledReason::AttemptTerminal)));

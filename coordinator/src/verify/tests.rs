@@ -30,7 +30,7 @@ impl Planted {
         let (mut shop, mut blog) = (World::new("shop@prod"), World::new("blog@prod"));
         let mut tx = store.begin().unwrap();
         let claim = shop.deploy(&mut tx);
-        let late = Report { sequence: ReportSequence(9), said_at: Wall(9), body: ReportBody::CancelReceived };
+        let late = Report { sequence: ReportSequence(9), said_at: Wall(9), body: ReportBody::cancel_received() };
         let attempt = tx.past_attempt(&claim).unwrap();
         shop.report(&mut tx, claim, late, Memory { attempt, answered: None });
         blog.deploy(&mut tx);

@@ -206,7 +206,7 @@ async fn another_agent_with_the_right_claim_gets_what_does_not_exist_and_changes
     assert_eq!(answers[0].0, [v1::LeaseAnswer::Superseded]);
     assert_eq!(answers[0].1, v1::PermitDenial::NotYours);
     assert_eq!(answers[0].3, v1::FiledReason::UnknownAttempt);
-    let cancelled = report(&claim, 9, v1::report::Body::CancelReceived(v1::CancelReceived {}));
+    let cancelled = report(&claim, 9, v1::report::Body::CancelReceived(v1::CancelReceived::default()));
     assert_eq!(thief.report(cancelled).await.kind(), v1::DispositionKind::Filed);
 
     let after = get(&mut admin, "shop@prod#1").await;

@@ -96,7 +96,7 @@ fn messages(about: &About) -> Vec<Say> {
         started("switch"),
         applied("switch"),
         succeeded(),
-        Body::CancelReceived(v1::CancelReceived {}),
+        Body::CancelReceived(v1::CancelReceived::default()),
         Body::CancelActed(v1::CancelActed { detail: "stopped".to_owned() }),
         Body::Reread(v1::Reread { step: "switch".to_owned(), found }),
     ];

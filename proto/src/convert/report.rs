@@ -114,7 +114,7 @@ pub fn report_from_wire(report: v1::Report) -> Result<(Claim, Report), Invalid> 
         v1::report::Body::AttemptEnded(ended) => {
             ReportBody::AttemptEnded { end: AttemptEnd::from_wire("end", ended.end)? }
         }
-        v1::report::Body::CancelReceived(v1::CancelReceived {}) => ReportBody::CancelReceived,
+        v1::report::Body::CancelReceived(received) => ReportBody::CancelReceived { held_up: received.held_up },
         v1::report::Body::CancelActed(acted) => ReportBody::CancelActed { detail: acted.detail },
         v1::report::Body::Reread(reread) => ReportBody::Reread {
             step: parsed("step", &reread.step)?,
@@ -141,7 +141,9 @@ pub fn report_to_wire(claim: Claim, report: &Report) -> v1::Report {
             detail: detail.clone(),
         }),
         ReportBody::AttemptEnded { end } => v1::report::Body::AttemptEnded(v1::AttemptEnded { end: end.to_number() }),
-        ReportBody::CancelReceived => v1::report::Body::CancelReceived(v1::CancelReceived {}),
+        ReportBody::CancelReceived { held_up } => {
+            v1::report::Body::CancelReceived(v1::CancelReceived { held_up: held_up.clone() })
+        }
         ReportBody::CancelActed { detail } => v1::report::Body::CancelActed(v1::CancelActed { detail: detail.clone() }),
         ReportBody::Reread { step, found } => v1::report::Body::Reread(v1::Reread {
             step: step.to_string(),

@@ -23,6 +23,7 @@ use holdfast_tests::cluster::{LONG, Plan, SHORT};
 use holdfast_tests::events::assert_kinds;
 use holdfast_tests::files::{self, DeploymentFile};
 use holdfast_tests::peer::{Peer, hello, started};
+use holdfast_tests::process;
 use rand::Rng as _;
 use uuid::Uuid;
 
@@ -333,6 +334,36 @@ async fn after_a_restart_the_request_is_delivered_in_the_next_session() {
     assert_in_order(&ended);
 }
 
+/// The shim that is to send the signal stands still: that is told, and nothing is claimed before it goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_whose_shim_stands_still_is_told_as_held_up_and_acted_on_once_it_goes_on() {
+    let (cluster, operator, ledger) = with_box().await;
+    let (label, agent) = begun(&operator, &ledger, LONG, "idempotent").await;
+    let shim = cluster.shims(&agent).into_iter().find(|pid| is_shim(*pid)).expect("the step has a shim");
+    process::pause(shim);
+    assert_eq!(operator.cancel(&label).await, CancelAnswer::Recorded);
+    let told = |found: &Deployment| !cancellation(found).held_up.is_empty();
+    let held_up = operator.until(&label, "the stop to be told as held up", told).await;
+    let why = &cancellation(&held_up).held_up;
+    assert!(why.contains("stands still") && why.contains(&format!("kill -CONT {shim}")), "{why}");
+    assert_eq!(stages(&held_up), [true, false, false], "nothing was acted on");
+    assert_eq!(state_of(&held_up), DeploymentState::Active);
+    ledger.check_begun(1);
+    let shown = cluster.cli().run(&["show", &label]).await;
+    let acted = shown.expect(0).stdout.lines().find(|line| line.contains(" acted ")).unwrap_or_default();
+    assert!(acted.contains("not observed, as told ") && acted.contains("stands still"), "{}", shown.stdout);
+
+    process::resume(shim);
+    let ended = operator.until_state(&label, DeploymentState::Cancelled).await;
+    assert_eq!(stages(&ended), [true; 3]);
+    assert_in_order(&ended);
+}
+
+fn is_shim(pid: i32) -> bool {
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    line.split(|byte| *byte == 0).any(|word| word == b"shim")
+}
+
 /// F17
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_an_agent_does_not_say_of_a_stop_is_shown_as_not_observed() {
@@ -349,7 +380,7 @@ async fn what_an_agent_does_not_say_of_a_stop_is_shown_as_not_observed() {
         assert_eq!(operator.cancel(&label).await, CancelAnswer::Recorded);
         hear_cancel(&mut peer).await;
         if says >= 1 {
-            let body = Body::CancelReceived(holdfast_proto::v1::CancelReceived {});
+            let body = Body::CancelReceived(holdfast_proto::v1::CancelReceived::default());
             peer.report(Some(&claim), 2, body).await;
         }
         if says >= 2 {

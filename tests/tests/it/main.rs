@@ -28,6 +28,7 @@ mod hostile_coordinator;
 mod http_api;
 mod load;
 mod logging;
+mod looks;
 mod main_job;
 mod many_agents;
 mod mass_loss;

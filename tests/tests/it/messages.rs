@@ -121,7 +121,7 @@ async fn reports_out_of_order_are_evidence() {
         (2, applied("change"), FiledReason::NotPermitted),
         (3, ended(AttemptEnd::Succeeded), FiledReason::StepOutOfOrder),
         (4, started("no-such-step"), FiledReason::UnknownStep),
-        (5, Body::CancelReceived(CancelReceived {}), FiledReason::StepOutOfOrder),
+        (5, Body::CancelReceived(CancelReceived::default()), FiledReason::StepOutOfOrder),
         (6, Body::CancelActed(CancelActed { detail: "?".to_owned() }), FiledReason::StepOutOfOrder),
     ];
     for (sequence, body, reason) in cases {
@@ -158,8 +158,12 @@ async fn another_agents_word_changes_nothing_and_learns_nothing() {
     );
     let nothing =
         Claim { deployment: Uuid::now_v7().to_string(), attempt: Uuid::new_v4().to_string(), fence: scene.claim.fence };
-    let bodies =
-        [started("change"), applied("change"), ended(AttemptEnd::Succeeded), Body::CancelReceived(CancelReceived {})];
+    let bodies = [
+        started("change"),
+        applied("change"),
+        ended(AttemptEnd::Succeeded),
+        Body::CancelReceived(CancelReceived::default()),
+    ];
     let mut sequence = 0;
     for body in bodies {
         let mut answers = Vec::new();

@@ -1,11 +1,11 @@
 use holdfast_common::code::Code;
 use holdfast_common::problem::Problem;
 use holdfast_common::text::one_line;
+use holdfast_common::time::Millis;
 use holdfast_proto::v1;
 
-use super::{about, answered};
+use super::{about, answered, asked};
 use crate::command::confirm::Given;
-use crate::command::target::READING;
 use crate::command::{Context, Outcome, confirm};
 use crate::failure::Failure;
 
@@ -32,11 +32,13 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
     let confirm = confirm::name(given, &about.target, &consequences(&list), context)?;
     let reason = confirm::reason(args.reason, "--reason", "why? ", context)?;
     let request = v1::FenceOffDeploymentRequest { deployment: args.deployment.clone(), confirm, reason, wait: None };
-    let answer = client.fence_off(request, READING).await?;
+    let v1::FenceOffDeploymentResponse { inquiry, .. } = client.fence_off(request, Millis(0)).await?;
+    let found = asked::answer(&client, &args.deployment, &inquiry, context).await?;
+    let answer = v1::FenceOffDeploymentResponse { inquiry, answer: found };
     answered("FenceOffDeploymentResponse", &answer, answer.answer.as_ref(), &args.deployment, context)
 }
 
-/// Nobody is asked to type a name for what the resource can't do.
+/// Nobody is asked to type a name for what no fence can do.
 fn can(list: &v1::Reconciliation, label: &str) -> Result<(), Failure> {
     if list.open_steps.is_empty() || list.open_steps.iter().any(|step| step.can_fence_off) {
         return Ok(());
@@ -44,10 +46,10 @@ fn can(list: &v1::Reconciliation, label: &str) -> Result<(), Failure> {
     let steps: Vec<String> = list
         .open_steps
         .iter()
-        .map(|step| format!("{} at {}", one_line(&step.step), one_line(&step.resource)))
+        .map(|step| format!("step {} at {}", one_line(&step.step), one_line(&step.resource)))
         .collect();
     Err(Problem::new(Code::CannotFenceOff, format!("nothing of {label} can be fenced off: {}", steps.join(", ")))
-        .known("the resource does not refuse old fences by itself")
+        .known("what it does there is compared with no fence: a higher one would not stop it")
         .so("nothing was sent, and nothing was changed")
         .next(format!("holdfast reconcile show {label}"))
         .next(format!(

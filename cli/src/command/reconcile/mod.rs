@@ -1,5 +1,6 @@
 //! `holdfast reconcile list|show|inspect|fence-off|decide|attest`
 
+mod asked;
 mod attest;
 mod decide;
 mod fence_off;

@@ -21,7 +21,7 @@ use crate::due;
 use crate::event::{Event, Recorded};
 use crate::handlers::reread;
 use crate::state::{
-    Attempt, AttemptState, Away, CarryState, Deployment, DeploymentState, Lease, Run, Seen, StepRun, StepState,
+    Attempt, AttemptState, Away, CarryState, Deployment, DeploymentState, HeldUp, Lease, Run, Seen, StepRun, StepState,
     TargetState,
 };
 use crate::weigh;
@@ -266,9 +266,13 @@ pub(super) fn reported(
                 cancel.observed = Some(seen);
             }
         }
-        ReportBody::CancelReceived => {
+        ReportBody::CancelReceived { held_up } => {
             live(state, id)?;
-            cancel(state)?.delivered = Some(seen);
+            let cancel = cancel(state)?;
+            cancel.delivered.get_or_insert(seen);
+            if !held_up.is_empty() {
+                cancel.held_up = Some(HeldUp { seen, why: held_up.clone() });
+            }
         }
         ReportBody::CancelActed { .. } => {
             live(state, id)?;

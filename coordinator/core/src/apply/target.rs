@@ -136,7 +136,7 @@ pub(super) fn cancelled(
         Some(cancel) => (cancel.cause, cancel.reason, cancel.recorded_at) = (cause, reason, at),
         empty @ None => {
             let (delivered, acted, observed) = (None, None, None);
-            *empty = Some(Cancellation { cause, reason, recorded_at: at, delivered, acted, observed });
+            *empty = Some(Cancellation { cause, reason, recorded_at: at, delivered, acted, observed, held_up: None });
         }
     }
     Ok(())

@@ -26,7 +26,7 @@ pub(crate) fn inspect(
     let (step, resource) = subject(draft.state(), deployment)?.ok_or_else(|| cannot("no step is in question"))?;
     let readable = weigh::capability(draft.state(), step).map(|capability| capability.inspect);
     if matches!(readable, None | Some(Inspect::None)) {
-        return Err(cannot("the resource's adapter can't read this step back"));
+        return Err(cannot(&format!("nothing reads step {} at {resource} back", step.name)));
     }
     let agent = reach(draft.state(), deployment, resource, reachable)
         .ok_or_else(|| cannot("nobody who reaches it is connected"))?;
@@ -56,7 +56,10 @@ pub(crate) fn fence_off(
     let resource = step.resource.as_ref().ok_or_else(|| cannot("the step names no resource"))?;
     let enforces = weigh::capability(draft.state(), step).map(|capability| capability.enforce);
     if enforces != Some(Enforce::Fence) {
-        return Err(cannot("the resource does not refuse old fences by itself"));
+        let step = &step.name;
+        return Err(cannot(&format!(
+            "what step {step} does at {resource} is compared with no fence: a higher one would not stop it"
+        )));
     }
     let agent = reach(draft.state(), deployment, resource, reachable)
         .ok_or_else(|| cannot("nobody who reaches it is connected"))?;

@@ -105,7 +105,10 @@ fn follows(deployment: &Deployment, attempt: &Attempt, body: &ReportBody) -> Res
             }
         }
         ReportBody::AttemptEnded { end } => outcome::agrees(attempt, *end),
-        ReportBody::CancelReceived => deployment.cancel.as_ref().is_some_and(|cancel| cancel.delivered.is_none()),
+        ReportBody::CancelReceived { held_up } => deployment.cancel.as_ref().is_some_and(|cancel| {
+            let is_news = if held_up.is_empty() { &cancel.delivered } else { &cancel.acted };
+            is_news.is_none()
+        }),
         ReportBody::CancelActed { .. } => deployment.cancel.as_ref().is_some_and(|cancel| cancel.acted.is_none()),
         ReportBody::Reread { step, .. } => {
             deployment.step(step).ok_or(FiledReason::UnknownStep)?;
@@ -132,7 +135,7 @@ fn accept(draft: &mut Draft<'_>, heard: &Heard<'_>, jitter: Jitter) -> Dispositi
         ReportBody::AttemptEnded { end } => outcome::ended(draft, *end, jitter),
         ReportBody::StepStarted { .. }
         | ReportBody::StepEnded { .. }
-        | ReportBody::CancelReceived
+        | ReportBody::CancelReceived { .. }
         | ReportBody::CancelActed { .. }
         | ReportBody::Reread { .. } => {}
     }
@@ -151,7 +154,7 @@ fn deadline(draft: &Draft<'_>, body: &ReportBody) -> Option<Serving> {
         }
         ReportBody::StepEnded { .. }
         | ReportBody::AttemptEnded { .. }
-        | ReportBody::CancelReceived
+        | ReportBody::CancelReceived { .. }
         | ReportBody::CancelActed { .. }
         | ReportBody::Reread { .. } => None,
     }

@@ -28,7 +28,7 @@ pub(super) fn holds(step: &Step<'_>) -> Result<(), &'static str> {
                 ReportBody::StepEnded { end, .. } if is_refusal(*end) => return Ok(()),
                 ReportBody::StepStarted { step } | ReportBody::StepEnded { step, .. } => step,
                 ReportBody::AttemptEnded { .. }
-                | ReportBody::CancelReceived
+                | ReportBody::CancelReceived { .. }
                 | ReportBody::CancelActed { .. }
                 | ReportBody::Reread { .. } => return Ok(()),
             };

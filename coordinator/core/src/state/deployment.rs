@@ -416,6 +416,18 @@ pub struct Cancellation {
     pub acted: Option<Seen>,
     /// When the terminal observation came, whatever it was. Missing means not observed.
     pub observed: Option<Seen>,
+    /// What kept the agent from acting on it when it last said so. It claims no stage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_up: Option<HeldUp>,
+}
+
+/// Something kept an agent from acting on a request to stop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldUp {
+    /// When that was seen.
+    pub seen: Seen,
+    /// What. Data, never interpreted.
+    pub why: String,
 }
 
 /// Who or what asked for a stop.

@@ -289,7 +289,7 @@ impl Agent {
     pub fn cancel(&mut self, at: usize, wall: i64) {
         if !self.works[at].cancelled && self.works[at].phase != Phase::Over {
             self.works[at].cancelled = true;
-            self.say(at, ReportBody::CancelReceived, wall);
+            self.say(at, ReportBody::cancel_received(), wall);
             self.say(at, ReportBody::CancelActed { detail: String::new() }, wall);
         }
     }

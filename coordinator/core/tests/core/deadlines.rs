@@ -154,7 +154,7 @@ fn a_stop_that_was_observed_after_a_deadline_is_a_cancel_and_never_a_second_run(
     scene.run();
     let _ = scene.say(ReportBody::StepStarted { step: step_name("prepare") });
     scene.pass(500);
-    assert_eq!(scene.say(ReportBody::CancelReceived), Disposition::Accepted);
+    assert_eq!(scene.say(ReportBody::cancel_received()), Disposition::Accepted);
     let _ = scene.say(ended("prepare", StepEnd::Stopped { maybe_partial: false }));
     let _ = scene.say(over(AttemptEnd::Stopped));
     let end = scene.ended(id).ended.clone().expect("ended");
@@ -179,7 +179,7 @@ fn a_deadline_that_denies_a_permit_is_recorded_with_the_denial() {
         let step = if timeouts.deployment.is_some() { "migrate" } else { "app" };
         assert_eq!(scene.permit(step), Answer::Denied(PermitDenial::DeadlinePassed));
         assert!(cause(scene.current()).expect("asked in the same decision").is_timeout());
-        assert_eq!(scene.say(ReportBody::CancelReceived), Disposition::Accepted);
+        assert_eq!(scene.say(ReportBody::cancel_received()), Disposition::Accepted);
         if timeouts.deployment.is_none() {
             let _ = scene.say(ended("app", StepEnd::NotStarted));
         }

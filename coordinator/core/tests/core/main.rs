@@ -10,6 +10,7 @@ mod random;
 mod scene;
 mod small;
 mod specs;
+mod told;
 mod world;
 
 mod absence;

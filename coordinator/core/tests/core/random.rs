@@ -547,7 +547,7 @@ fn junk(world: &mut World, draw: &mut Draw) {
             let earlier =
                 world.agents[agent].journal.first().map(|entry| (entry.target, entry.claim, entry.report.clone()));
             if let Some((target, claim, mut earlier)) = earlier {
-                earlier.body = ReportBody::CancelReceived;
+                earlier.body = ReportBody::cancel_received();
                 earlier.said_at = Wall(-1);
                 if world.agents[agent].journal[0].answered {
                     let _ = world.report(agent, incarnation, target, claim, &earlier);

@@ -7,7 +7,7 @@ use holdfast_common::rollback::{DataEffect, DataRange, DataRecovery, RollbackSpe
 use holdfast_common::spec::*;
 use holdfast_common::time::{Millis, Wall};
 use holdfast_coordinator_core::input::Until;
-use holdfast_coordinator_core::rollback::{Candidate, Retained, WhyNot, candidates};
+use holdfast_coordinator_core::rollback::{Candidate, Own, Retained, WhyNot, candidates};
 use holdfast_coordinator_core::state::*;
 use holdfast_coordinator_core::{Answer, Input, Refusal};
 
@@ -217,6 +217,26 @@ fn what_steps_of_its_own_bring_is_where_it_goes_back_to() {
     deploy(&mut scene, "v3", Some(RollbackSpec { way: Way::Steps { steps: own }, ..previous() }));
     assert_eq!(places(&scene)[0], (vec![3], Some("v9".to_owned()), None));
     assert_eq!(back(&mut scene, "v9"), Ok(Answer::Submitted { number: 4 }));
+}
+
+#[test]
+fn what_steps_of_its_own_bring_is_told_apart_from_what_is_taken_back() {
+    let step = |name, to| change(name, "site", RetryClass::Idempotent, to);
+    let restore = StepSpec { body: StepBody::Restore, ..step("restore", None) };
+    let told = |own: Vec<StepSpec>| {
+        let mut scene = two_releases();
+        deploy(&mut scene, "v3", Some(RollbackSpec { way: Way::Steps { steps: own }, ..previous() }));
+        let places = listed(&scene, &Retained::new());
+        assert_eq!(places[1].own, [].into(), "below it v2 took the place of v1, and takes that back");
+        places[0].own.get(&resource_name("site")).cloned()
+    };
+    let own = |steps: &[&str], brings: Option<&str>| {
+        Some(Own { steps: steps.iter().map(|name| step_name(name)).collect(), brings: brings.map(revision) })
+    };
+    assert_eq!(told(vec![step("forward", Some("v9"))]), own(&["forward"], Some("v9")));
+    assert_eq!(told(vec![step("a", Some("v9")), step("b", None)]), own(&["a", "b"], None));
+    assert_eq!(told(vec![step("a", Some("v9")), restore]), None);
+    assert_eq!(listed(&two_releases(), &Retained::new())[0].own, [].into());
 }
 
 #[test]

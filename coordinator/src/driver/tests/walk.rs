@@ -193,7 +193,7 @@ impl Walk {
             7 => ended(StepEnd::Unknown, None),
             8 => ended(StepEnd::NotStarted, None),
             9 => ended(StepEnd::Stopped { maybe_partial: false }, Some(Exit::Signaled { signal: 15, by_us: true })),
-            10 => ReportBody::CancelReceived,
+            10 => ReportBody::cancel_received(),
             11 => ReportBody::AttemptEnded { end: AttemptEnd::Failed },
             12 => ReportBody::AttemptEnded { end: AttemptEnd::Stopped },
             _succeeded => ReportBody::AttemptEnded { end: AttemptEnd::Succeeded },

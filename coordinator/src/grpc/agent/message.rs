@@ -349,9 +349,10 @@ fn detail_of(report: &Report) -> &str {
     use holdfast_common::report::{ReportBody, Reread};
     match &report.body {
         ReportBody::StepEnded { detail, .. } | ReportBody::CancelActed { detail } => detail,
+        ReportBody::CancelReceived { held_up } => held_up,
         ReportBody::Reread { found: Reread::Read { reading }, .. } => &reading.detail,
         ReportBody::Reread { found: Reread::Failed { detail }, .. } => detail,
-        ReportBody::StepStarted { .. } | ReportBody::AttemptEnded { .. } | ReportBody::CancelReceived => "",
+        ReportBody::StepStarted { .. } | ReportBody::AttemptEnded { .. } => "",
     }
 }
 

@@ -7,18 +7,21 @@
 //! is at work                               refused: its own agent tells how that ends
 //! waits for anything else, or there is none  agents are asked, the answer is shown, nothing is kept
 //! ```
+//!
+//! What an operation is at its resource is told of the last step that may have touched it, never of one that only waited.
 
 use std::time::Duration;
 
 use holdfast_common::adapter::Reverse;
 use holdfast_common::code::Code;
-use holdfast_common::id::{AgentName, DeploymentId, EvidenceId, OperationId, ResourceName};
-use holdfast_common::outcome::Reading;
+use holdfast_common::id::{AgentName, EvidenceId, OperationId, ResourceName, StepName};
+use holdfast_common::outcome::{OperationState, Reading};
 use holdfast_common::problem::Problem;
 use holdfast_common::spec::{ResourceSpec, StepEffect, StepSpec};
 use holdfast_coordinator_core::input::Finding;
 use holdfast_coordinator_core::rollback::Retained;
 use holdfast_coordinator_core::state::{Deployment, DeploymentState, Evidence, EvidenceBody, Waiting};
+use holdfast_coordinator_core::touched::{last_touch, may_have_touched};
 use holdfast_coordinator_core::{TargetState, standing};
 use holdfast_proto::convert::{reading_to_wire, resource_to_wire, step_to_wire};
 use holdfast_proto::v1;
@@ -28,7 +31,7 @@ use uuid::Uuid;
 use super::{Call, find, inquire};
 use crate::auth::Permission;
 use crate::driver::Asked;
-use crate::grpc::refused::Subject;
+use crate::grpc::refused::Subject as About;
 use crate::grpc::shared::Shared;
 use crate::grpc::{refused, status, view};
 use crate::store::rows::DeploymentFilter;
@@ -46,11 +49,11 @@ pub(super) async fn inspect(call: Call<'_, v1::InspectTargetRequest>) -> Result<
         Some((first, Look::NotNow)) => return Err(status::of(&at_work(&state, first))),
         Some((_, Look::AtRest)) | None => return at_rest(shared, &state, wait).await,
     };
-    let about = Subject::Deployment(view::deployment::label(&state.spec.name, deployment));
+    let about = About::Deployment(view::deployment::label(&state.spec.name, deployment));
     let asked = Asked::Inspect { deployment: deployment.id, by: by.name.clone() };
     let inquiry = inquire::open(shared, &by, &about, asked).await?;
     let reading = match inquire::answer_to(shared, deployment.id, inquiry, wait).await? {
-        Some(evidence) => kept(&state, &evidence),
+        Some(evidence) => kept(&state, deployment, &evidence),
         None => v1::ResourceReading { detail: "no answer came in time".to_owned(), ..v1::ResourceReading::default() },
     };
     Ok(v1::InspectTargetResponse { readings: vec![reading] })
@@ -90,14 +93,16 @@ fn at_work(state: &TargetState, first: &Deployment) -> Problem {
         .with("deployment", label.to_string())
 }
 
-fn kept(state: &TargetState, evidence: &Evidence) -> v1::ResourceReading {
+fn kept(state: &TargetState, deployment: &Deployment, evidence: &Evidence) -> v1::ResourceReading {
     match &evidence.body {
-        EvidenceBody::Inspection { agent, resource, reading, .. } => v1::ResourceReading {
-            resource: resource.to_string(),
-            agent: agent.to_string(),
-            reading: Some(reading_to_wire(reading)),
-            detail: odd(state, resource, reading),
-        },
+        EvidenceBody::Inspection { agent, resource, step, reading, .. } => {
+            let label = view::deployment::label(&state.spec.name, deployment).to_string();
+            let whose = match may_have_touched(deployment, step) {
+                true => Whose::Touched { label, step: step.clone() },
+                false => Whose::Nobodys { why: format!("read for {label}, which has not touched it") },
+            };
+            told(state, resource, agent, reading, whose)
+        }
         EvidenceBody::InquiryFailed { agent, detail, .. } => {
             v1::ResourceReading { agent: agent.to_string(), detail: detail.clone(), ..v1::ResourceReading::default() }
         }
@@ -111,11 +116,51 @@ fn kept(state: &TargetState, evidence: &Evidence) -> v1::ResourceReading {
     }
 }
 
+/// Of what a reading's state speaks.
+enum Whose {
+    /// Of this step.
+    Touched { label: String, step: StepName },
+    /// Of none that may have touched the resource.
+    Nobodys { why: String },
+}
+
+fn told(
+    state: &TargetState,
+    resource: &ResourceName,
+    agent: &AgentName,
+    reading: &Reading,
+    whose: Whose,
+) -> v1::ResourceReading {
+    // A step that never ran has no effect to be found, whatever the resource says of it.
+    let shown = match &whose {
+        Whose::Touched { .. } => reading.clone(),
+        Whose::Nobodys { .. } => Reading { state: OperationState::Unknown, ..reading.clone() },
+    };
+    let (deployment, step, none) = match whose {
+        Whose::Touched { label, step } => (label, step.to_string(), None),
+        Whose::Nobodys { why } => (String::new(), String::new(), Some(why)),
+    };
+    let odd = standing(state, resource, reading).map(|odd| odd.words(resource));
+    v1::ResourceReading {
+        resource: resource.to_string(),
+        agent: agent.to_string(),
+        reading: Some(reading_to_wire(&shown)),
+        detail: odd.into_iter().chain(none).collect::<Vec<_>>().join("; "),
+        deployment,
+        step,
+    }
+}
+
 async fn at_rest(shared: &Shared, state: &TargetState, wait: Duration) -> Result<v1::InspectTargetResponse, Status> {
     let mut readings = Vec::new();
     for resource in &state.spec.resources {
         readings.push(match look(shared, state, resource, wait).await? {
-            Ok((agent, finding)) => shown(state, &resource.name, &agent, finding),
+            Ok(Seen { agent, finding: Finding::Read(reading) | Finding::Raised { reading }, whose }) => {
+                told(state, &resource.name, &agent, &reading, whose)
+            }
+            Ok(Seen { agent, finding: Finding::Failed { detail }, .. }) => {
+                v1::ResourceReading { agent: agent.to_string(), ..unread(&resource.name, &detail) }
+            }
             Err(why) => unread(&resource.name, why),
         });
     }
@@ -125,21 +170,40 @@ async fn at_rest(shared: &Shared, state: &TargetState, wait: Duration) -> Result
     Ok(v1::InspectTargetResponse { readings })
 }
 
-/// The last deployment with a step that changes the resource, and that step: what a look asks for.
-async fn last_change(
-    shared: &Shared,
-    state: &TargetState,
-    resource: &ResourceName,
-) -> Result<Option<(DeploymentId, StepSpec)>, Status> {
+/// What a look asks for.
+struct Subject {
+    operation: OperationId,
+    step: StepSpec,
+    whose: Whose,
+}
+
+/// The last step that may have touched the resource. Where none may have, any step on it has a look made: for the revision.
+async fn subject(shared: &Shared, state: &TargetState, resource: &ResourceName) -> Result<Option<Subject>, Status> {
     let filter =
         DeploymentFilter { target: Some(state.spec.name.clone()), limit: SEARCHED, ..DeploymentFilter::default() };
     let rows = shared.reader.run(move |reader| reader.deployments(&filter)).await;
     let rows = rows.map_err(|error| refused::by_store(&error))?;
+    let past: Vec<&Deployment> = rows.iter().map(|row| &row.record).collect();
+    let subject = |deployment: &Deployment, step: &StepSpec, whose| Subject {
+        operation: OperationId { deployment: deployment.id, step: step.name.clone() },
+        step: step.clone(),
+        whose,
+    };
+    if let Some((deployment, step)) = last_touch(past.iter().copied(), resource) {
+        let label = view::deployment::label(&state.spec.name, deployment).to_string();
+        return Ok(Some(subject(deployment, step, Whose::Touched { label, step: step.name.clone() })));
+    }
     let changes = |step: &&StepSpec| step.effect == StepEffect::Mutates && step.resource.as_ref() == Some(resource);
-    Ok(rows.into_iter().find_map(|row| {
-        let step = row.record.spec.steps.iter().rfind(changes)?;
-        Some((row.record.id, step.clone()))
-    }))
+    let any = past.iter().find_map(|deployment| Some((*deployment, deployment.spec.steps.iter().rfind(changes)?)));
+    Ok(any.map(|(deployment, step)| subject(deployment, step, Whose::Nobodys { why: untouched(past.len()) })))
+}
+
+fn untouched(searched: usize) -> String {
+    let is_all = u32::try_from(searched).is_ok_and(|searched| searched < SEARCHED);
+    if is_all {
+        return "no deployment has touched it yet".to_owned();
+    }
+    format!("none of the last {searched} deployments has touched it")
 }
 
 /// What resources say that they retain, of those that can take an old revision back. One that can't be asked now is left out.
@@ -147,11 +211,18 @@ pub(super) async fn retained(shared: &Shared, state: &TargetState, wait: Duratio
     let mut retained = Retained::new();
     let takes_back = |resource: &&ResourceSpec| resource.adapter.reverse() == Reverse::RetainedRevision;
     for resource in state.spec.resources.iter().filter(takes_back) {
-        if let Ok((_, Finding::Read(reading))) = look(shared, state, resource, wait).await? {
+        if let Ok(Seen { finding: Finding::Read(reading), .. }) = look(shared, state, resource, wait).await? {
             retained.insert(resource.name.clone(), reading.retained.into_iter().collect());
         }
     }
     Ok(retained)
+}
+
+/// What came of a look.
+struct Seen {
+    agent: AgentName,
+    finding: Finding,
+    whose: Whose,
 }
 
 /// Asks an agent that reaches the resource, or says why nobody answered.
@@ -160,9 +231,9 @@ async fn look(
     state: &TargetState,
     resource: &ResourceSpec,
     wait: Duration,
-) -> Result<Result<(AgentName, Finding), &'static str>, Status> {
+) -> Result<Result<Seen, &'static str>, Status> {
     const NOBODY: &str = "nobody who reaches it is connected";
-    let Some((deployment, step)) = last_change(shared, state, &resource.name).await? else {
+    let Some(Subject { operation, step, whose }) = subject(shared, state, &resource.name).await? else {
         return Ok(Err("nothing was ever deployed to it"));
     };
     let reachable = shared.directory.reachable(&state.spec, &resource.name, state.home.as_ref());
@@ -172,31 +243,16 @@ async fn look(
         id: id.to_string(),
         target: state.spec.name.to_string(),
         resource: Some(resource_to_wire(resource)),
-        operation: OperationId { deployment, step: step.name.clone() }.to_string(),
+        operation: operation.to_string(),
         step: Some(step_to_wire(&step)),
         question: Some(v1::inquiry::Question::Inspect(v1::Inspect {})),
     };
     let Some(answer) = shared.directory.look(agent, id, inquiry) else { return Ok(Err(NOBODY)) };
     Ok(match tokio::time::timeout(wait, answer).await {
-        Ok(Ok(finding)) => Ok((agent.clone(), finding)),
+        Ok(Ok(finding)) => Ok(Seen { agent: agent.clone(), finding, whose }),
         Ok(Err(_)) => Err("the agent's session ended before it answered"),
         Err(_) => Err("no answer came in time"),
     })
-}
-
-/// Why it does not speak for the resource; empty where it does.
-fn odd(state: &TargetState, resource: &ResourceName, reading: &Reading) -> String {
-    standing(state, resource, reading).map(|odd| odd.words(resource)).unwrap_or_default()
-}
-
-fn shown(state: &TargetState, resource: &ResourceName, agent: &AgentName, finding: Finding) -> v1::ResourceReading {
-    let (reading, detail) = match finding {
-        Finding::Read(reading) | Finding::Raised { reading } => {
-            (Some(reading_to_wire(&reading)), odd(state, resource, &reading))
-        }
-        Finding::Failed { detail } => (None, detail),
-    };
-    v1::ResourceReading { resource: resource.to_string(), agent: agent.to_string(), reading, detail }
 }
 
 fn unread(resource: &ResourceName, why: &str) -> v1::ResourceReading {

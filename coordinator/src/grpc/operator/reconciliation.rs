@@ -64,6 +64,8 @@ fn open_step(state: &TargetState, deployment: &Deployment, open: &OpenStep) -> v
         active_operation: view::text(open.active.as_ref()),
         can_inspect: capability.is_some_and(|capability| capability.inspect != Inspect::None),
         can_fence_off: capability.is_some_and(|capability| capability.enforce == Enforce::Fence),
+        half_done: open.by_hand.as_ref().map(|by_hand| by_hand.half_done.clone()).unwrap_or_default(),
+        look: open.by_hand.as_ref().map(|by_hand| by_hand.look.clone()).unwrap_or_default(),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Going back: where to, and doing it.
 
-use holdfast_common::id::{DeploymentId, RequestId, Revision, TargetName};
+use holdfast_common::id::{DeploymentId, RequestId, ResourceName, Revision, TargetName};
 use holdfast_coordinator_core::rollback::{self, Candidate, Retained};
+use holdfast_coordinator_core::state::ResourceKnowledge;
 use holdfast_coordinator_core::{Answer, TargetState};
 use holdfast_proto::convert::parsed;
 use holdfast_proto::v1;
@@ -40,10 +41,16 @@ pub(super) async fn candidates(
 
 fn shown(state: &TargetState, candidate: &Candidate) -> v1::RollbackCandidate {
     let why_not = candidate.why_not.as_ref();
-    let revisions = candidate.revisions.iter().map(|(resource, revision)| v1::CandidateRevision {
-        resource: resource.to_string(),
-        revision: view::text(revision.as_ref()),
-        asked: !candidate.not_asked.contains(resource),
+    let revisions = candidate.revisions.iter().map(|(resource, revision)| {
+        let own = candidate.own.get(resource);
+        v1::CandidateRevision {
+            resource: resource.to_string(),
+            revision: view::text(revision.as_ref()),
+            asked: !candidate.not_asked.contains(resource),
+            own_steps: own.map(|own| own.steps.iter().map(ToString::to_string).collect()).unwrap_or_default(),
+            brings: view::text(own.and_then(|own| own.brings.as_ref())),
+            recorded: view::text(recorded(state, resource).as_ref()),
+        }
     });
     v1::RollbackCandidate {
         undoes: view::deployment::undone(&state.spec.name, &candidate.undoes),
@@ -52,6 +59,14 @@ fn shown(state: &TargetState, candidate: &Candidate) -> v1::RollbackCandidate {
         compatible: why_not.is_none(),
         why_not: why_not.map(view::sentence::no_way_back).unwrap_or_default(),
         may_be_attested: why_not.is_some_and(rollback::WhyNot::may_be_attested),
+    }
+}
+
+/// The revision on record now, where there is one.
+fn recorded(state: &TargetState, resource: &ResourceName) -> Option<Revision> {
+    match state.known(resource) {
+        ResourceKnowledge::Revision { revision, .. } => revision,
+        ResourceKnowledge::Never | ResourceKnowledge::Unknown { .. } => None,
     }
 }
 

@@ -12,7 +12,7 @@ use holdfast_proto::convert::{WireEnum, duration_to_wire, wall_to_wire};
 use holdfast_proto::v1;
 
 use super::enums::{attempt_state, deployment_state, step_state};
-use super::sentence::{because, declined, waits};
+use super::sentence::{because, declined, quote, waits};
 use super::{fence_number, fence_text, seen, text};
 
 /// `shop@prod#12`.
@@ -199,6 +199,8 @@ fn cancellation(cancel: &Cancellation) -> v1::Cancellation {
         delivered: cancel.delivered.as_ref().map(seen),
         acted: cancel.acted.as_ref().map(seen),
         observed: cancel.observed.as_ref().map(seen),
+        held_up_at: cancel.held_up.as_ref().map(|held_up| seen(&held_up.seen)),
+        held_up: cancel.held_up.as_ref().map(|held_up| quote(&held_up.why)).unwrap_or_default(),
     }
 }
 

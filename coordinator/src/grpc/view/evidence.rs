@@ -104,7 +104,7 @@ fn step_of(body: &ReportBody) -> Option<&StepName> {
         ReportBody::StepStarted { step } | ReportBody::StepEnded { step, .. } | ReportBody::Reread { step, .. } => {
             Some(step)
         }
-        ReportBody::AttemptEnded { .. } | ReportBody::CancelReceived | ReportBody::CancelActed { .. } => None,
+        ReportBody::AttemptEnded { .. } | ReportBody::CancelReceived { .. } | ReportBody::CancelActed { .. } => None,
     }
 }
 

@@ -311,7 +311,10 @@ pub fn reported(report: &Report) -> String {
             AttemptEnd::Failed => "the attempt is over: a step failed".to_owned(),
             AttemptEnd::Stopped => "the attempt is over: it was asked to stop".to_owned(),
         },
-        ReportBody::CancelReceived => "the agent knows that a stop is asked for".to_owned(),
+        ReportBody::CancelReceived { held_up } if held_up.is_empty() => {
+            "the agent knows that a stop is asked for".to_owned()
+        }
+        ReportBody::CancelReceived { held_up } => format!("the agent could not act on the stop yet{}", and(held_up)),
         ReportBody::CancelActed { detail } => format!("the agent acted on the stop{}", and(detail)),
         ReportBody::Reread { step, found } => match found {
             Reread::Read { reading } => format!("what step {step} had left was read again: {}", reading_words(reading)),

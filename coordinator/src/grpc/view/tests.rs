@@ -339,6 +339,7 @@ fn a_passed_deadline_is_told_as_still_running_and_names_whose_it_is() {
             delivered: None,
             acted: None,
             observed: None,
+            held_up: None,
         });
         let shown = deployment::whole(&state.spec.name, deployment, state.sequence, &|_| None);
         let cancel = shown.cancellation.expect("asked");
