@@ -13,8 +13,8 @@ use holdfast_common::outcome::{Exit, OperationState, Reading};
 use holdfast_common::report::Reread;
 use holdfast_common::spec::{ResourceAdapter, StepBody};
 
-use super::system::{About, Desk};
-use super::{Bench, Job};
+use super::system::About;
+use super::{Bench, Desk, Job};
 use crate::adapters::command::{self, Inspection};
 use crate::adapters::{exit, release};
 use crate::driver::Finding;

@@ -13,7 +13,7 @@ use holdfast_common::outcome::{FailureClass, Reading};
 use holdfast_common::spec::{ResourceSpec, StepBody, StepSpec};
 use holdfast_common::system::System;
 
-use super::{Bench, Job};
+use super::{Bench, Desk, Job};
 use crate::adapters::command::search_path;
 use crate::adapters::exit;
 use crate::adapters::system::{Call, Operation, Order};
@@ -23,7 +23,7 @@ use crate::fetch::Fetcher;
 use crate::internal::{INTERNAL, name, with_causes};
 use crate::places::Places;
 use crate::policy::Grant;
-use crate::secrets::{self, Folder, Redactor, Secrets, VARIABLE};
+use crate::secrets::{self, Folder, Secrets, VARIABLE};
 
 /// How long a call that is not a step may take.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -39,13 +39,6 @@ pub(crate) struct About<'a> {
     pub(crate) system: &'a System,
     pub(crate) operation: &'a OperationId,
     pub(crate) step: &'a StepSpec,
-}
-
-/// What a look needs of its host.
-#[derive(Debug)]
-pub(crate) struct Desk<'a> {
-    pub(crate) places: &'a Places,
-    pub(crate) redactor: Redactor,
 }
 
 /// Why a call gave nothing.

@@ -1,0 +1,52 @@
+//! Asking a step to stop, and seeing that it was asked.
+
+use std::time::Duration;
+
+use holdfast_common::id::{AttemptId, StepName};
+use holdfast_common::time::Millis;
+
+use super::Bench;
+use crate::crash::{self, CrashPoint};
+use crate::driver::HandEvent;
+use crate::places::StepFolder;
+use crate::supervisor::Known;
+
+/// What is told of a stop that reached a process.
+pub(super) const SIGNALLED: &str = "SIGTERM was sent to the step's process group";
+
+impl Bench {
+    /// Asks the shim, and says that it was acted on only once the signal was seen sent. The launch may be no further than its
+    /// first line on a thread of its own: the request then waits in the step's folder for the shim.
+    pub(super) fn stop(&self, attempt: AttemptId, step: &StepName, grace: Millis) {
+        crash::point(CrashPoint::BeforeStopRequest);
+        let folder = self.until_done("ask for a stop", step, || {
+            let folder = self.places.make_step(attempt, step)?;
+            self.supervisor.request_stop(&folder, grace)?;
+            Ok(folder)
+        });
+        crash::point(CrashPoint::AfterStopRequest);
+        loop {
+            let known = self.supervisor.wait(&folder, Duration::from_millis(20));
+            let detail = match known {
+                _ if self.supervisor.is_signalled(&folder) => SIGNALLED,
+                Ok(Known::Ended(_) | Known::NeverStarted { .. }) => "the step was over before a signal was sent",
+                Ok(Known::Gone { survivors, .. }) if survivors.is_empty() => "no process of the step was left",
+                Ok(Known::Gone { .. }) => {
+                    self.stop_survivors(&folder, grace);
+                    "its shim was gone; what was left of the step was signalled"
+                }
+                Ok(Known::Running | Known::NotYetStarted) | Err(_) => continue,
+            };
+            return self.tell(HandEvent::StopActed(attempt, detail.to_owned()));
+        }
+    }
+
+    fn stop_survivors(&self, folder: &StepFolder, grace: Millis) {
+        let term = self.supervisor.signal_survivors(folder, false);
+        let ended = self.supervisor.wait(folder, grace.into());
+        if !matches!(ended, Ok(known) if known.is_settled()) {
+            let kill = self.supervisor.signal_survivors(folder, true);
+            tracing::warn!(?term, ?kill, "processes of a lost shim outlived the grace");
+        }
+    }
+}
