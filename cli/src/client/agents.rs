@@ -1,0 +1,70 @@
+//! Agents: who they are, what they may have, and that they are no more.
+
+use holdfast_proto::v1;
+
+use super::{Client, DEADLINE, MAX_PAGES, PAGE, once, read, timely};
+use crate::failure::Failure;
+use crate::refusal::{self, Call};
+
+impl Client {
+    /// All agents.
+    pub async fn agents(&self) -> Result<v1::ListAgentsResponse, Failure> {
+        let mut whole = v1::ListAgentsResponse::default();
+        for _ in 0..MAX_PAGES {
+            let mut api = self.api.clone();
+            let request = v1::ListAgentsRequest { page_size: PAGE, page_token: whole.next_page_token };
+            let page = read(async move { api.list_agents(timely(request, DEADLINE)).await }).await?;
+            whole.agents.extend(page.agents);
+            whole.next_page_token = page.next_page_token;
+            if whole.next_page_token.is_empty() {
+                break;
+            }
+        }
+        Ok(whole)
+    }
+
+    /// Lets an agent have nothing new. The same again is the same.
+    pub async fn drain_agent(&self, request: v1::DrainAgentRequest) -> Result<v1::Agent, Failure> {
+        let mut api = self.api.clone();
+        let call = Call::Changes { look: "holdfast agents".to_owned() };
+        let answer = once(DEADLINE, async move { api.drain_agent(timely(request, DEADLINE)).await }).await;
+        answer.map_err(|status| refusal::of(&status, &call))?.agent.ok_or(Failure::incomplete("agent"))
+    }
+
+    /// Lets an agent have new work again.
+    pub async fn resume_agent(&self, request: v1::ResumeAgentRequest) -> Result<v1::Agent, Failure> {
+        let mut api = self.api.clone();
+        let call = Call::Changes { look: "holdfast agents".to_owned() };
+        let answer = once(DEADLINE, async move { api.resume_agent(timely(request, DEADLINE)).await }).await;
+        answer.map_err(|status| refusal::of(&status, &call))?.agent.ok_or(Failure::incomplete("agent"))
+    }
+
+    /// Says which copy is the agent.
+    pub async fn unlock_agent(&self, request: v1::UnlockAgentRequest) -> Result<v1::Agent, Failure> {
+        let mut api = self.api.clone();
+        let request = timely(request, DEADLINE);
+        let answer = once(DEADLINE, async move { api.unlock_agent(request).await }).await;
+        answer.map_err(|status| refusal::of(&status, &look_at_agents()))?.agent.ok_or(Failure::incomplete("agent"))
+    }
+
+    /// Revokes a certificate.
+    pub async fn revoke_certificate(
+        &self,
+        request: v1::RevokeCertificateRequest,
+    ) -> Result<v1::RevokeCertificateResponse, Failure> {
+        let mut api = self.api.clone();
+        let answer = once(DEADLINE, async move { api.revoke_certificate(timely(request, DEADLINE)).await }).await;
+        answer.map_err(|status| refusal::of(&status, &look_at_agents()))
+    }
+
+    /// Removes an agent.
+    pub async fn remove_agent(&self, request: v1::RemoveAgentRequest) -> Result<v1::Agent, Failure> {
+        let mut api = self.api.clone();
+        let answer = once(DEADLINE, async move { api.remove_agent(timely(request, DEADLINE)).await }).await;
+        answer.map_err(|status| refusal::of(&status, &look_at_agents()))?.agent.ok_or(Failure::incomplete("agent"))
+    }
+}
+
+fn look_at_agents() -> Call {
+    Call::Changes { look: "holdfast agents".to_owned() }
+}

@@ -1,0 +1,83 @@
+//! Tokens of people, and tokens that an agent joins with.
+
+use holdfast_proto::v1;
+
+use super::{Client, DEADLINE, MAX_PAGES, PAGE, once, read, timely};
+use crate::failure::Failure;
+use crate::refusal::{self, Call};
+
+impl Client {
+    /// Makes a token.
+    pub async fn create_token(&self, request: v1::CreateTokenRequest) -> Result<v1::CreateTokenResponse, Failure> {
+        let mut api = self.api.clone();
+        let answer = once(DEADLINE, async move { api.create_token(timely(request, DEADLINE)).await }).await;
+        answer.map_err(|status| refusal::of(&status, &look_at_tokens()))
+    }
+
+    /// All tokens that the caller manages.
+    pub async fn tokens(&self) -> Result<v1::ListTokensResponse, Failure> {
+        let mut whole = v1::ListTokensResponse::default();
+        for _ in 0..MAX_PAGES {
+            let mut api = self.api.clone();
+            let request = v1::ListTokensRequest { page_size: PAGE, page_token: whole.next_page_token };
+            let page = read(async move { api.list_tokens(timely(request, DEADLINE)).await }).await?;
+            whole.tokens.extend(page.tokens);
+            whole.next_page_token = page.next_page_token;
+            if whole.next_page_token.is_empty() {
+                break;
+            }
+        }
+        Ok(whole)
+    }
+
+    /// Takes a token back.
+    pub async fn revoke_token(&self, name: &str) -> Result<v1::Token, Failure> {
+        let mut api = self.api.clone();
+        let request = timely(v1::RevokeTokenRequest { name: name.to_owned() }, DEADLINE);
+        let answer = once(DEADLINE, async move { api.revoke_token(request).await }).await;
+        answer.map_err(|status| refusal::of(&status, &look_at_tokens()))?.token.ok_or(Failure::incomplete("token"))
+    }
+
+    /// Makes a join token.
+    pub async fn create_join_token(
+        &self,
+        request: v1::CreateJoinTokenRequest,
+    ) -> Result<v1::CreateJoinTokenResponse, Failure> {
+        let mut api = self.api.clone();
+        let answer = once(DEADLINE, async move { api.create_join_token(timely(request, DEADLINE)).await }).await;
+        answer.map_err(|status| refusal::of(&status, &look_at_join_tokens()))
+    }
+
+    /// All join tokens.
+    pub async fn join_tokens(&self) -> Result<v1::ListJoinTokensResponse, Failure> {
+        let mut whole = v1::ListJoinTokensResponse::default();
+        for _ in 0..MAX_PAGES {
+            let mut api = self.api.clone();
+            let request = v1::ListJoinTokensRequest { page_size: PAGE, page_token: whole.next_page_token };
+            let page = read(async move { api.list_join_tokens(timely(request, DEADLINE)).await }).await?;
+            whole.tokens.extend(page.tokens);
+            whole.next_page_token = page.next_page_token;
+            if whole.next_page_token.is_empty() {
+                break;
+            }
+        }
+        Ok(whole)
+    }
+
+    /// Takes a join token back.
+    pub async fn revoke_join_token(&self, id: &str) -> Result<v1::JoinToken, Failure> {
+        let mut api = self.api.clone();
+        let request = timely(v1::RevokeJoinTokenRequest { id: id.to_owned() }, DEADLINE);
+        let answer = once(DEADLINE, async move { api.revoke_join_token(request).await }).await;
+        let answer = answer.map_err(|status| refusal::of(&status, &look_at_join_tokens()))?;
+        answer.token.ok_or(Failure::incomplete("token"))
+    }
+}
+
+fn look_at_tokens() -> Call {
+    Call::Changes { look: "holdfast token list".to_owned() }
+}
+
+fn look_at_join_tokens() -> Call {
+    Call::Changes { look: "holdfast agent token list".to_owned() }
+}
