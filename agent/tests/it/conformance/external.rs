@@ -1,8 +1,7 @@
 //! The example program of `examples/external`, behind the external adapter.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
-use std::sync::OnceLock;
 
 use holdfast_agent::adapters::system::{Call, Operation, Order};
 use holdfast_common::adapter::{Capability, Enforce, Inspect};
@@ -11,7 +10,7 @@ use holdfast_common::id::{ResourceName, TargetName};
 use holdfast_common::system::{Change, External, ExternalChange, System};
 
 use super::{Named, Subject, system};
-use crate::support::{AGENT, Folder};
+use crate::support::Folder;
 
 /// A folder of flags.
 pub(crate) struct ExternalSubject {
@@ -44,34 +43,10 @@ impl ExternalSubject {
                 change: Some(Change::External(change)),
             },
             call,
-            program: Some(example().to_owned()),
+            program: Some(holdfast_tests_flags::program().to_owned()),
             cache: self.folder.0.join("cache"),
         }
     }
-}
-
-/// The example, built as whoever copies it would, and with the places where the suite stops it.
-pub(crate) fn example() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let debug = Path::new(AGENT).parent().unwrap();
-        let mut command = Command::new(env!("CARGO"));
-        command.args(["build", "--quiet", "--offline", "-p", "holdfast-example-adapter", "--features", "halts"]);
-        command.arg("--target-dir").arg(debug.parent().unwrap()).current_dir(env!("CARGO_MANIFEST_DIR"));
-        assert!(command.status().unwrap().success(), "the example does not build");
-        debug.join("holdfast-example-adapter")
-    })
-}
-
-/// What the folder's own files say, read by none of the program's code.
-fn revisions(log: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(log).into_iter().flatten().map(|entry| entry.unwrap().path());
-    let mut files: Vec<PathBuf> =
-        entries.filter(|path| !path.file_name().unwrap().to_str().unwrap().starts_with('.')).collect();
-    files.sort();
-    let read = |path: PathBuf| serde_json::from_slice::<serde_json::Value>(&std::fs::read(path).unwrap()).unwrap();
-    let changes = files.into_iter().map(read).filter(|entry| !entry["operation"].is_null());
-    changes.map(|entry| entry["revision"].as_str().unwrap().to_owned()).collect()
 }
 
 impl Subject for ExternalSubject {
@@ -97,7 +72,7 @@ impl Subject for ExternalSubject {
     }
 
     fn underwent(&self) -> Vec<String> {
-        revisions(&self.place().join("log"))
+        holdfast_tests_flags::underwent(&self.place())
     }
 
     fn back_up(&mut self) {
