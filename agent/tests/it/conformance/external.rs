@@ -9,23 +9,21 @@ use holdfast_common::fence::Fence;
 use holdfast_common::id::{ResourceName, TargetName};
 use holdfast_common::system::{Change, External, ExternalChange, System};
 
+use super::folder::FolderSubject;
 use super::{Named, Subject, system};
-use crate::support::Folder;
 
 /// A folder of flags.
 pub(crate) struct ExternalSubject {
-    folder: Folder,
+    disk: FolderSubject,
 }
 
 impl ExternalSubject {
     pub(crate) fn new() -> Self {
-        let subject = Self { folder: Folder::new() };
-        std::fs::create_dir(subject.place()).unwrap();
-        subject
+        Self { disk: FolderSubject::new() }
     }
 
     pub(crate) fn place(&self) -> PathBuf {
-        self.folder.0.join("disk")
+        self.disk.place()
     }
 
     fn order(&self, named: &Named, call: Call) -> Order {
@@ -44,7 +42,7 @@ impl ExternalSubject {
             },
             call,
             program: Some(holdfast_tests_flags::program().to_owned()),
-            cache: self.folder.0.join("cache"),
+            cache: self.disk.beside("cache"),
         }
     }
 }
@@ -60,7 +58,7 @@ impl Subject for ExternalSubject {
     }
 
     fn apply(&self, named: &Named, fence: Fence) -> Command {
-        system(&self.order(named, Call::Apply { fence, archive: None, work: self.folder.0.clone() }), &[])
+        system(&self.order(named, Call::Apply { fence, archive: None, work: self.disk.around().to_owned() }), &[])
     }
 
     fn inspect(&self, named: &Named) -> Command {
@@ -76,26 +74,23 @@ impl Subject for ExternalSubject {
     }
 
     fn back_up(&mut self) {
-        let copied = Command::new("cp").arg("-a").arg(self.place()).arg(self.folder.0.join("backup")).status();
-        assert!(copied.unwrap().success());
+        self.disk.back_up();
     }
 
     fn restore(&mut self) {
-        std::fs::remove_dir_all(self.place()).unwrap();
-        std::fs::rename(self.folder.0.join("backup"), self.place()).unwrap();
+        self.disk.restore();
     }
 
     fn down(&mut self) {
-        std::fs::rename(self.place(), self.folder.0.join("unmounted")).unwrap();
+        self.disk.down();
     }
 
     fn up(&mut self) {
-        std::fs::rename(self.folder.0.join("unmounted"), self.place()).unwrap();
+        self.disk.up();
     }
 
     fn replace(&mut self) {
-        self.down();
-        std::fs::create_dir(self.place()).unwrap();
+        self.disk.replace();
     }
 
     fn lose_answer(&mut self, named: &Named, fence: Fence) -> Option<Command> {

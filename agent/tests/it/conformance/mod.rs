@@ -17,6 +17,7 @@ mod command;
 mod declared;
 mod external;
 mod flips;
+mod folder;
 mod git;
 mod http;
 mod killed;
