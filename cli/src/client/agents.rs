@@ -2,25 +2,19 @@
 
 use holdfast_proto::v1;
 
-use super::{Client, DEADLINE, MAX_PAGES, PAGE, once, read, timely};
+use super::{Client, DEADLINE, once, pages, read, timely};
 use crate::failure::Failure;
 use crate::refusal::{self, Call};
 
 impl Client {
     /// All agents.
     pub async fn agents(&self) -> Result<v1::ListAgentsResponse, Failure> {
-        let mut whole = v1::ListAgentsResponse::default();
-        for _ in 0..MAX_PAGES {
+        pages::whole(usize::MAX, async |page| {
             let mut api = self.api.clone();
-            let request = v1::ListAgentsRequest { page_size: PAGE, page_token: whole.next_page_token };
-            let page = read(async move { api.list_agents(timely(request, DEADLINE)).await }).await?;
-            whole.agents.extend(page.agents);
-            whole.next_page_token = page.next_page_token;
-            if whole.next_page_token.is_empty() {
-                break;
-            }
-        }
-        Ok(whole)
+            let request = v1::ListAgentsRequest { page_size: page.size, page_token: page.token };
+            read(async move { api.list_agents(timely(request, DEADLINE)).await }).await
+        })
+        .await
     }
 
     /// Lets an agent have nothing new. The same again is the same.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use holdfast_proto::v1;
 use tonic::{Status, Streaming};
 
-use super::{Client, DEADLINE, MAX_PAGES, PAGE, read, timely};
+use super::{Client, DEADLINE, pages, read, timely};
 use crate::failure::Failure;
 use crate::refusal::{self, Call};
 
@@ -15,23 +15,13 @@ const EXPORT_PATIENCE: Duration = Duration::from_secs(60);
 impl Client {
     /// What people did and were refused, the latest first, at most about `limit`. The token says whether there is more.
     pub async fn audit(&self, target: &str, limit: usize) -> Result<v1::ListAuditResponse, Failure> {
-        let mut whole = v1::ListAuditResponse::default();
-        for _ in 0..MAX_PAGES {
+        pages::whole(limit, async |page| {
             let mut api = self.api.clone();
-            let left = limit.saturating_sub(whole.entries.len()).max(1);
-            let request = v1::ListAuditRequest {
-                target: target.to_owned(),
-                page_size: u32::try_from(left).unwrap_or(PAGE).min(PAGE),
-                page_token: whole.next_page_token,
-            };
-            let page = read(async move { api.list_audit(timely(request, DEADLINE)).await }).await?;
-            whole.entries.extend(page.entries);
-            whole.next_page_token = page.next_page_token;
-            if whole.next_page_token.is_empty() || whole.entries.len() >= limit {
-                break;
-            }
-        }
-        Ok(whole)
+            let request =
+                v1::ListAuditRequest { target: target.to_owned(), page_size: page.size, page_token: page.token };
+            read(async move { api.list_audit(timely(request, DEADLINE)).await }).await
+        })
+        .await
     }
 
     /// The record, as lines.

@@ -3,7 +3,7 @@
 use holdfast_proto::v1;
 use tonic::Streaming;
 
-use super::{Client, DEADLINE, MAX_PAGES, PAGE, once, read, timely};
+use super::{Client, DEADLINE, once, pages, read, timely};
 use crate::failure::Failure;
 use crate::refusal::{self, Call};
 
@@ -23,25 +23,18 @@ impl Client {
         states: &[v1::DeploymentState],
         limit: usize,
     ) -> Result<v1::ListDeploymentsResponse, Failure> {
-        let mut whole = v1::ListDeploymentsResponse::default();
         let states: Vec<i32> = states.iter().map(|state| *state as i32).collect();
-        for _ in 0..MAX_PAGES {
+        pages::whole(limit, async |page| {
             let mut api = self.api.clone();
-            let left = limit.saturating_sub(whole.deployments.len());
             let request = v1::ListDeploymentsRequest {
                 target: target.to_owned(),
                 states: states.clone(),
-                page_size: u32::try_from(left).unwrap_or(PAGE).min(PAGE),
-                page_token: whole.next_page_token,
+                page_size: page.size,
+                page_token: page.token,
             };
-            let page = read(async move { api.list_deployments(timely(request, DEADLINE)).await }).await?;
-            whole.deployments.extend(page.deployments);
-            whole.next_page_token = page.next_page_token;
-            if whole.next_page_token.is_empty() || whole.deployments.len() >= limit {
-                break;
-            }
-        }
-        Ok(whole)
+            read(async move { api.list_deployments(timely(request, DEADLINE)).await }).await
+        })
+        .await
     }
 
     /// Events from a sequence number on.

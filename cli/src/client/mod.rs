@@ -5,6 +5,7 @@
 mod agents;
 mod audit;
 mod deployments;
+mod pages;
 mod reconciliation;
 mod submit;
 mod targets;
@@ -35,10 +36,6 @@ pub use audit::AuditLines;
 const DEADLINE: Duration = Duration::from_secs(15);
 const RETRY_FIRST: Duration = Duration::from_millis(200);
 const RETRY_MAX: Duration = Duration::from_secs(2);
-/// Items of one page.
-const PAGE: u32 = 200;
-/// Pages that are read at most: a server that never ends a list is not followed for ever.
-const MAX_PAGES: usize = 500;
 
 type Api = OperatorServiceClient<InterceptedService<Channel, Bearer>>;
 

@@ -6,7 +6,7 @@ use holdfast_common::time::Millis;
 use holdfast_proto::convert::duration_to_wire;
 use holdfast_proto::v1;
 
-use super::{Client, DEADLINE, MAX_PAGES, PAGE, once, read, timely};
+use super::{Client, DEADLINE, once, pages, read, timely};
 use crate::failure::Failure;
 use crate::refusal::{self, Call};
 
@@ -29,18 +29,12 @@ impl Client {
 
     /// All targets.
     pub async fn targets(&self) -> Result<v1::ListTargetsResponse, Failure> {
-        let mut whole = v1::ListTargetsResponse::default();
-        for _ in 0..MAX_PAGES {
+        pages::whole(usize::MAX, async |page| {
             let mut api = self.api.clone();
-            let request = v1::ListTargetsRequest { page_size: PAGE, page_token: whole.next_page_token };
-            let page = read(async move { api.list_targets(timely(request, DEADLINE)).await }).await?;
-            whole.targets.extend(page.targets);
-            whole.next_page_token = page.next_page_token;
-            if whole.next_page_token.is_empty() {
-                break;
-            }
-        }
-        Ok(whole)
+            let request = v1::ListTargetsRequest { page_size: page.size, page_token: page.token };
+            read(async move { api.list_targets(timely(request, DEADLINE)).await }).await
+        })
+        .await
     }
 
     /// Has the target read.

@@ -2,7 +2,7 @@
 
 use holdfast_proto::v1;
 
-use super::{Client, DEADLINE, MAX_PAGES, PAGE, once, read, timely};
+use super::{Client, DEADLINE, once, pages, read, timely};
 use crate::failure::Failure;
 use crate::refusal::{self, Call};
 
@@ -16,18 +16,12 @@ impl Client {
 
     /// All tokens that the caller manages.
     pub async fn tokens(&self) -> Result<v1::ListTokensResponse, Failure> {
-        let mut whole = v1::ListTokensResponse::default();
-        for _ in 0..MAX_PAGES {
+        pages::whole(usize::MAX, async |page| {
             let mut api = self.api.clone();
-            let request = v1::ListTokensRequest { page_size: PAGE, page_token: whole.next_page_token };
-            let page = read(async move { api.list_tokens(timely(request, DEADLINE)).await }).await?;
-            whole.tokens.extend(page.tokens);
-            whole.next_page_token = page.next_page_token;
-            if whole.next_page_token.is_empty() {
-                break;
-            }
-        }
-        Ok(whole)
+            let request = v1::ListTokensRequest { page_size: page.size, page_token: page.token };
+            read(async move { api.list_tokens(timely(request, DEADLINE)).await }).await
+        })
+        .await
     }
 
     /// Takes a token back.
@@ -50,18 +44,12 @@ impl Client {
 
     /// All join tokens.
     pub async fn join_tokens(&self) -> Result<v1::ListJoinTokensResponse, Failure> {
-        let mut whole = v1::ListJoinTokensResponse::default();
-        for _ in 0..MAX_PAGES {
+        pages::whole(usize::MAX, async |page| {
             let mut api = self.api.clone();
-            let request = v1::ListJoinTokensRequest { page_size: PAGE, page_token: whole.next_page_token };
-            let page = read(async move { api.list_join_tokens(timely(request, DEADLINE)).await }).await?;
-            whole.tokens.extend(page.tokens);
-            whole.next_page_token = page.next_page_token;
-            if whole.next_page_token.is_empty() {
-                break;
-            }
-        }
-        Ok(whole)
+            let request = v1::ListJoinTokensRequest { page_size: page.size, page_token: page.token };
+            read(async move { api.list_join_tokens(timely(request, DEADLINE)).await }).await
+        })
+        .await
     }
 
     /// Takes a join token back.
