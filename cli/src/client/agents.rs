@@ -2,9 +2,9 @@
 
 use holdfast_proto::v1;
 
-use super::{Client, DEADLINE, once, pages, read, timely};
+use super::{Client, DEADLINE, pages, read, sent, timely};
 use crate::failure::Failure;
-use crate::refusal::{self, Call};
+use crate::refusal::Call;
 
 impl Client {
     /// All agents.
@@ -20,25 +20,29 @@ impl Client {
     /// Lets an agent have nothing new. The same again is the same.
     pub async fn drain_agent(&self, request: v1::DrainAgentRequest) -> Result<v1::Agent, Failure> {
         let mut api = self.api.clone();
-        let call = Call::Changes { look: "holdfast agents".to_owned() };
-        let answer = once(DEADLINE, async move { api.drain_agent(timely(request, DEADLINE)).await }).await;
-        answer.map_err(|status| refusal::of(&status, &call))?.agent.ok_or(Failure::incomplete("agent"))
+        sent(&look_at_agents(), DEADLINE, async move { api.drain_agent(timely(request, DEADLINE)).await })
+            .await?
+            .agent
+            .ok_or(Failure::incomplete("agent"))
     }
 
     /// Lets an agent have new work again.
     pub async fn resume_agent(&self, request: v1::ResumeAgentRequest) -> Result<v1::Agent, Failure> {
         let mut api = self.api.clone();
-        let call = Call::Changes { look: "holdfast agents".to_owned() };
-        let answer = once(DEADLINE, async move { api.resume_agent(timely(request, DEADLINE)).await }).await;
-        answer.map_err(|status| refusal::of(&status, &call))?.agent.ok_or(Failure::incomplete("agent"))
+        sent(&look_at_agents(), DEADLINE, async move { api.resume_agent(timely(request, DEADLINE)).await })
+            .await?
+            .agent
+            .ok_or(Failure::incomplete("agent"))
     }
 
     /// Says which copy is the agent.
     pub async fn unlock_agent(&self, request: v1::UnlockAgentRequest) -> Result<v1::Agent, Failure> {
         let mut api = self.api.clone();
         let request = timely(request, DEADLINE);
-        let answer = once(DEADLINE, async move { api.unlock_agent(request).await }).await;
-        answer.map_err(|status| refusal::of(&status, &look_at_agents()))?.agent.ok_or(Failure::incomplete("agent"))
+        sent(&look_at_agents(), DEADLINE, async move { api.unlock_agent(request).await })
+            .await?
+            .agent
+            .ok_or(Failure::incomplete("agent"))
     }
 
     /// Revokes a certificate.
@@ -47,15 +51,16 @@ impl Client {
         request: v1::RevokeCertificateRequest,
     ) -> Result<v1::RevokeCertificateResponse, Failure> {
         let mut api = self.api.clone();
-        let answer = once(DEADLINE, async move { api.revoke_certificate(timely(request, DEADLINE)).await }).await;
-        answer.map_err(|status| refusal::of(&status, &look_at_agents()))
+        sent(&look_at_agents(), DEADLINE, async move { api.revoke_certificate(timely(request, DEADLINE)).await }).await
     }
 
     /// Removes an agent.
     pub async fn remove_agent(&self, request: v1::RemoveAgentRequest) -> Result<v1::Agent, Failure> {
         let mut api = self.api.clone();
-        let answer = once(DEADLINE, async move { api.remove_agent(timely(request, DEADLINE)).await }).await;
-        answer.map_err(|status| refusal::of(&status, &look_at_agents()))?.agent.ok_or(Failure::incomplete("agent"))
+        sent(&look_at_agents(), DEADLINE, async move { api.remove_agent(timely(request, DEADLINE)).await })
+            .await?
+            .agent
+            .ok_or(Failure::incomplete("agent"))
     }
 }
 

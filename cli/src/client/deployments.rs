@@ -3,9 +3,9 @@
 use holdfast_proto::v1;
 use tonic::Streaming;
 
-use super::{Client, DEADLINE, once, pages, read, timely};
+use super::{Client, DEADLINE, pages, read, sent, timely};
 use crate::failure::Failure;
-use crate::refusal::{self, Call};
+use crate::refusal::Call;
 
 impl Client {
     /// One deployment.
@@ -66,8 +66,7 @@ impl Client {
     pub async fn cancel(&self, deployment: &str, reason: &str) -> Result<v1::CancelDeploymentResponse, Failure> {
         let mut api = self.api.clone();
         let request = v1::CancelDeploymentRequest { deployment: deployment.to_owned(), reason: reason.to_owned() };
-        let answer = once(DEADLINE, async move { api.cancel(timely(request, DEADLINE)).await }).await;
-        answer.map_err(|status| refusal::of(&status, &look_at(deployment)))
+        sent(&look_at(deployment), DEADLINE, async move { api.cancel(timely(request, DEADLINE)).await }).await
     }
 }
 

@@ -78,7 +78,16 @@ fn timely<T>(message: T, deadline: Duration) -> Request<T> {
 }
 
 async fn read<A>(call: impl Future<Output = Result<Response<A>, Status>>) -> Result<A, Failure> {
-    once(DEADLINE, call).await.map_err(|status| refusal::of(&status, &Call::Reads))
+    sent(&Call::Reads, DEADLINE, call).await
+}
+
+/// Sends it once. Where it is refused or nobody answers, what it would have done says what to do next.
+async fn sent<A>(
+    what: &Call,
+    deadline: Duration,
+    call: impl Future<Output = Result<Response<A>, Status>>,
+) -> Result<A, Failure> {
+    once(deadline, call).await.map_err(|status| refusal::of(&status, what))
 }
 
 /// Of a stream the deadline bounds the first answer only.

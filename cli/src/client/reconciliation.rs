@@ -7,9 +7,9 @@ use holdfast_proto::convert::duration_to_wire;
 use holdfast_proto::v1;
 
 use super::deployments::look_at;
-use super::{Client, DEADLINE, once, read, timely};
+use super::{Client, DEADLINE, read, sent, timely};
 use crate::failure::Failure;
-use crate::refusal::{self, Call};
+use crate::refusal::Call;
 
 impl Client {
     /// The checklist.
@@ -26,8 +26,12 @@ impl Client {
         let deadline = DEADLINE + Duration::from(wait);
         let request =
             v1::InspectDeploymentRequest { deployment: deployment.to_owned(), wait: Some(duration_to_wire(wait)) };
-        let answer = once(deadline, async move { api.inspect_deployment(timely(request, deadline)).await }).await;
-        answer.map_err(|status| refusal::of(&status, &look_at_evidence(deployment)))
+        sent(
+            &look_at_evidence(deployment),
+            deadline,
+            async move { api.inspect_deployment(timely(request, deadline)).await },
+        )
+        .await
     }
 
     /// Raises the fence of the open step's resource.
@@ -40,24 +44,24 @@ impl Client {
         let deadline = DEADLINE + Duration::from(wait);
         let look = look_at_evidence(&request.deployment);
         let request = v1::FenceOffDeploymentRequest { wait: Some(duration_to_wire(wait)), ..request };
-        let answer = once(deadline, async move { api.fence_off_deployment(timely(request, deadline)).await }).await;
-        answer.map_err(|status| refusal::of(&status, &look))
+        sent(&look, deadline, async move { api.fence_off_deployment(timely(request, deadline)).await }).await
     }
 
     /// Puts a person's reading on record.
     pub async fn attest(&self, request: v1::AttestRequest) -> Result<v1::Evidence, Failure> {
         let mut api = self.api.clone();
         let look = look_at_evidence(&request.deployment);
-        let answer = once(DEADLINE, async move { api.attest(timely(request, DEADLINE)).await }).await;
-        answer.map_err(|status| refusal::of(&status, &look))?.evidence.ok_or(Failure::incomplete("evidence"))
+        sent(&look, DEADLINE, async move { api.attest(timely(request, DEADLINE)).await })
+            .await?
+            .evidence
+            .ok_or(Failure::incomplete("evidence"))
     }
 
     /// Decides.
     pub async fn decide(&self, request: v1::DecideRequest) -> Result<v1::DecideResponse, Failure> {
         let mut api = self.api.clone();
         let look = look_at(&request.deployment);
-        let answer = once(DEADLINE, async move { api.decide(timely(request, DEADLINE)).await }).await;
-        answer.map_err(|status| refusal::of(&status, &look))
+        sent(&look, DEADLINE, async move { api.decide(timely(request, DEADLINE)).await }).await
     }
 }
 

@@ -7,9 +7,9 @@ use holdfast_common::time::Millis;
 use holdfast_net::backoff::Backoff;
 use holdfast_proto::v1;
 
-use super::{Client, DEADLINE, RETRY_FIRST, RETRY_MAX, once, read, timely};
+use super::{Client, DEADLINE, RETRY_FIRST, RETRY_MAX, read, sent, timely};
 use crate::failure::Failure;
-use crate::refusal::{self, Call};
+use crate::refusal::Call;
 
 /// Tries of a submission, all under one request id.
 const SUBMIT_TRIES: u32 = 3;
@@ -33,16 +33,14 @@ impl Client {
         loop {
             let mut api = self.api.clone();
             let asked = timely(submission.clone(), DEADLINE);
-            let answer = once(DEADLINE, async move { api.submit(asked).await }).await;
-            let failure = match answer {
-                Ok(answer) => return Ok(answer),
-                Err(status) => refusal::of(&status, &Call::Submits { request }),
-            };
-            if !failure.is_no_answer() || tries == SUBMIT_TRIES {
-                return Err(failure);
+            let answer = sent(&Call::Submits { request }, DEADLINE, async move { api.submit(asked).await }).await;
+            match answer {
+                Err(failure) if failure.is_no_answer() && tries < SUBMIT_TRIES => {
+                    tries += 1;
+                    tokio::time::sleep(backoff.next()).await;
+                }
+                other => return other,
             }
-            tries += 1;
-            tokio::time::sleep(backoff.next()).await;
         }
     }
 
@@ -55,7 +53,6 @@ impl Client {
     ) -> Result<v1::RollbackResponse, Failure> {
         let mut api = self.api.clone();
         let deadline = DEADLINE + Duration::from(wait);
-        let answer = once(deadline, async move { api.rollback(timely(asked, deadline)).await }).await;
-        answer.map_err(|status| refusal::of(&status, &Call::Submits { request }))
+        sent(&Call::Submits { request }, deadline, async move { api.rollback(timely(asked, deadline)).await }).await
     }
 }

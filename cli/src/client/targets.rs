@@ -6,9 +6,9 @@ use holdfast_common::time::Millis;
 use holdfast_proto::convert::duration_to_wire;
 use holdfast_proto::v1;
 
-use super::{Client, DEADLINE, once, pages, read, timely};
+use super::{Client, DEADLINE, pages, read, sent, timely};
 use crate::failure::Failure;
-use crate::refusal::{self, Call};
+use crate::refusal::Call;
 
 impl Client {
     /// Declares a target.
@@ -16,8 +16,7 @@ impl Client {
         let mut api = self.api.clone();
         let call = Call::Changes { look: "holdfast targets".to_owned() };
         let request = timely(v1::ApplyTargetRequest { file }, DEADLINE);
-        let answer = once(DEADLINE, async move { api.apply_target(request).await }).await;
-        answer.map_err(|status| refusal::of(&status, &call))
+        sent(&call, DEADLINE, async move { api.apply_target(request).await }).await
     }
 
     /// One target.
@@ -42,32 +41,37 @@ impl Client {
         let mut api = self.api.clone();
         let deadline = DEADLINE + Duration::from(wait);
         let request = v1::InspectTargetRequest { target: name.to_owned(), wait: Some(duration_to_wire(wait)) };
-        let answer = once(deadline, async move { api.inspect_target(timely(request, deadline)).await }).await;
-        answer.map_err(|status| refusal::of(&status, &Call::Reads))
+        sent(&Call::Reads, deadline, async move { api.inspect_target(timely(request, deadline)).await }).await
     }
 
     /// Puts a target on hold. The same again is the same hold.
     pub async fn hold_target(&self, request: v1::HoldTargetRequest) -> Result<v1::Target, Failure> {
         let mut api = self.api.clone();
-        let call = Call::Changes { look: format!("holdfast target show {}", request.target) };
-        let answer = once(DEADLINE, async move { api.hold_target(timely(request, DEADLINE)).await }).await;
-        answer.map_err(|status| refusal::of(&status, &call))?.target.ok_or(Failure::incomplete("target"))
+        let call = look_at(&request.target);
+        sent(&call, DEADLINE, async move { api.hold_target(timely(request, DEADLINE)).await })
+            .await?
+            .target
+            .ok_or(Failure::incomplete("target"))
     }
 
     /// Takes a target's hold away.
     pub async fn unhold_target(&self, request: v1::UnholdTargetRequest) -> Result<v1::Target, Failure> {
         let mut api = self.api.clone();
-        let call = Call::Changes { look: format!("holdfast target show {}", request.target) };
-        let answer = once(DEADLINE, async move { api.unhold_target(timely(request, DEADLINE)).await }).await;
-        answer.map_err(|status| refusal::of(&status, &call))?.target.ok_or(Failure::incomplete("target"))
+        let call = look_at(&request.target);
+        sent(&call, DEADLINE, async move { api.unhold_target(timely(request, DEADLINE)).await })
+            .await?
+            .target
+            .ok_or(Failure::incomplete("target"))
     }
 
     /// Puts on record which revision a person saw at a resource.
     pub async fn attest_revision(&self, request: v1::AttestRevisionRequest) -> Result<v1::Target, Failure> {
         let mut api = self.api.clone();
-        let call = Call::Changes { look: format!("holdfast target show {}", request.target) };
-        let answer = once(DEADLINE, async move { api.attest_revision(timely(request, DEADLINE)).await }).await;
-        answer.map_err(|status| refusal::of(&status, &call))?.target.ok_or(Failure::incomplete("target"))
+        let call = look_at(&request.target);
+        sent(&call, DEADLINE, async move { api.attest_revision(timely(request, DEADLINE)).await })
+            .await?
+            .target
+            .ok_or(Failure::incomplete("target"))
     }
 
     /// Where a target can go back to.
@@ -80,7 +84,11 @@ impl Client {
         let deadline = DEADLINE + Duration::from(wait);
         let request =
             v1::ListRollbackCandidatesRequest { target: target.to_owned(), wait: Some(duration_to_wire(wait)) };
-        let answer = once(deadline, async move { api.list_rollback_candidates(timely(request, deadline)).await });
-        answer.await.map_err(|status| refusal::of(&status, &Call::Reads))
+        let answer = async move { api.list_rollback_candidates(timely(request, deadline)).await };
+        sent(&Call::Reads, deadline, answer).await
     }
+}
+
+fn look_at(target: &str) -> Call {
+    Call::Changes { look: format!("holdfast target show {target}") }
 }

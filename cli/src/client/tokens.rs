@@ -2,16 +2,15 @@
 
 use holdfast_proto::v1;
 
-use super::{Client, DEADLINE, once, pages, read, timely};
+use super::{Client, DEADLINE, pages, read, sent, timely};
 use crate::failure::Failure;
-use crate::refusal::{self, Call};
+use crate::refusal::Call;
 
 impl Client {
     /// Makes a token.
     pub async fn create_token(&self, request: v1::CreateTokenRequest) -> Result<v1::CreateTokenResponse, Failure> {
         let mut api = self.api.clone();
-        let answer = once(DEADLINE, async move { api.create_token(timely(request, DEADLINE)).await }).await;
-        answer.map_err(|status| refusal::of(&status, &look_at_tokens()))
+        sent(&look_at_tokens(), DEADLINE, async move { api.create_token(timely(request, DEADLINE)).await }).await
     }
 
     /// All tokens that the caller manages.
@@ -28,8 +27,10 @@ impl Client {
     pub async fn revoke_token(&self, name: &str) -> Result<v1::Token, Failure> {
         let mut api = self.api.clone();
         let request = timely(v1::RevokeTokenRequest { name: name.to_owned() }, DEADLINE);
-        let answer = once(DEADLINE, async move { api.revoke_token(request).await }).await;
-        answer.map_err(|status| refusal::of(&status, &look_at_tokens()))?.token.ok_or(Failure::incomplete("token"))
+        sent(&look_at_tokens(), DEADLINE, async move { api.revoke_token(request).await })
+            .await?
+            .token
+            .ok_or(Failure::incomplete("token"))
     }
 
     /// Makes a join token.
@@ -38,8 +39,8 @@ impl Client {
         request: v1::CreateJoinTokenRequest,
     ) -> Result<v1::CreateJoinTokenResponse, Failure> {
         let mut api = self.api.clone();
-        let answer = once(DEADLINE, async move { api.create_join_token(timely(request, DEADLINE)).await }).await;
-        answer.map_err(|status| refusal::of(&status, &look_at_join_tokens()))
+        sent(&look_at_join_tokens(), DEADLINE, async move { api.create_join_token(timely(request, DEADLINE)).await })
+            .await
     }
 
     /// All join tokens.
@@ -56,9 +57,8 @@ impl Client {
     pub async fn revoke_join_token(&self, id: &str) -> Result<v1::JoinToken, Failure> {
         let mut api = self.api.clone();
         let request = timely(v1::RevokeJoinTokenRequest { id: id.to_owned() }, DEADLINE);
-        let answer = once(DEADLINE, async move { api.revoke_join_token(request).await }).await;
-        let answer = answer.map_err(|status| refusal::of(&status, &look_at_join_tokens()))?;
-        answer.token.ok_or(Failure::incomplete("token"))
+        let answer = async move { api.revoke_join_token(request).await };
+        sent(&look_at_join_tokens(), DEADLINE, answer).await?.token.ok_or(Failure::incomplete("token"))
     }
 }
 
