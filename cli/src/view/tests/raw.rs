@@ -2,10 +2,18 @@
 
 use super::*;
 
+const EVIL: &str = "x\u{1b}]0;owned\u{7}\r\n\u{9b}2J\u{202e}y";
+
+#[track_caller]
+fn assert_clean(shown: &str) {
+    let bad = shown.chars().find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
+    assert_eq!(bad, None, "{shown}");
+    assert!(!shown.contains("owned\n"), "a line feed of the text broke a line:\n{shown}");
+}
+
 /// Every text of every answer, full of what must not reach a terminal.
 #[test]
 fn no_text_of_an_answer_reaches_the_terminal_raw() {
-    const EVIL: &str = "x\u{1b}]0;owned\u{7}\r\n\u{9b}2J\u{202e}y";
     let evil = || EVIL.to_owned();
     let mut deployment = uncertain();
     let about = deployment.summary.as_mut().expect("set above");
@@ -154,15 +162,12 @@ fn no_text_of_an_answer_reaches_the_terminal_raw() {
             .join("\n"),
         super::tokens(&[token], canvas).draw(canvas.terminal),
     ] {
-        let bad = shown.chars().find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
-        assert_eq!(bad, None, "{shown}");
-        assert!(!shown.contains("owned\n"), "a line feed of the text broke a line:\n{shown}");
+        assert_clean(&shown);
     }
 }
 
 #[test]
 fn words_of_decisions_failures_and_rollbacks_reach_no_terminal_raw() {
-    const EVIL: &str = "x\u{1b}]0;owned\u{7}\r\n\u{9b}2J\u{202e}y";
     let mut deployment = uncertain();
     let about = deployment.summary.as_mut().expect("set above");
     about.undoes = vec![EVIL.to_owned(), format!("{EVIL}#{EVIL}")];
@@ -184,8 +189,6 @@ fn words_of_decisions_failures_and_rollbacks_reach_no_terminal_raw() {
         audit(&[entry], canvas()).draw(&Terminal::PLAIN),
         candidates(&[place.clone(), place]).draw(&Terminal::PLAIN),
     ] {
-        let bad = shown.chars().find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
-        assert_eq!(bad, None, "{shown}");
-        assert!(!shown.contains("owned\n"), "a line feed of the text broke a line:\n{shown}");
+        assert_clean(&shown);
     }
 }
