@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 use holdfast_agent_core::Work;
 use holdfast_agent_core::leave::Asked;
-use holdfast_agent_core::work::{Boot, LeaseCount};
+use holdfast_agent_core::work::Boot;
 use holdfast_common::fence::Fence;
 use holdfast_common::id::{AttemptId, TargetName};
 use holdfast_common::report::ReportSequence;
@@ -168,10 +168,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             return Ok(());
         }
         for remembered in self.journal.attempts()? {
-            let mut work = Work::taken(remembered.assignment, LeaseCount::NotLive, None);
-            work.at = remembered.at;
-            work.phase = remembered.phase;
-            work.stop = remembered.stop;
+            let work = remembered.work();
             if let (true, Some(step)) = (work.may_run(), work.step()) {
                 self.hands.survey(&work.assignment, step);
             }
