@@ -17,6 +17,10 @@ pub(super) struct Job {
 }
 
 impl Job {
+    pub(super) fn of(assignment: &Assignment, step: &StepSpec) -> Self {
+        Self { assignment: assignment.clone(), step: step.clone() }
+    }
+
     /// The attempt whose folder holds the step's records.
     pub(super) fn attempt(&self) -> AttemptId {
         self.assignment.folder()

@@ -113,12 +113,12 @@ impl Workshop {
 
 impl Hands for Workshop {
     fn examine(&mut self, assignment: &Assignment, step: &StepSpec) {
-        let job = Job { assignment: assignment.clone(), step: step.clone() };
+        let job = Job::of(assignment, step);
         self.spawn("archive", move |bench| bench.examine(&job));
     }
 
     fn reread(&mut self, assignment: &Assignment, step: &StepSpec) {
-        let job = Job { assignment: assignment.clone(), step: step.clone() };
+        let job = Job::of(assignment, step);
         self.spawn("reread", move |bench| {
             let found = look::again(&job, bench);
             bench.tell(HandEvent::Reread(job.attempt(), job.step.name.clone(), found));
@@ -126,7 +126,7 @@ impl Hands for Workshop {
     }
 
     fn launch(&mut self, assignment: &Assignment, step: &StepSpec, not_after: Option<Boot>) {
-        let job = Job { assignment: assignment.clone(), step: step.clone() };
+        let job = Job::of(assignment, step);
         self.spawn("step", move |bench| bench.launch(&job, not_after));
     }
 
@@ -139,12 +139,12 @@ impl Hands for Workshop {
     }
 
     fn tombstone(&mut self, assignment: &Assignment, step: &StepSpec) {
-        let job = Job { assignment: assignment.clone(), step: step.clone() };
+        let job = Job::of(assignment, step);
         self.spawn("tombstone", move |bench| bench.bury(&job, "its permit was not used"));
     }
 
     fn survey(&mut self, assignment: &Assignment, step: &StepSpec) {
-        let job = Job { assignment: assignment.clone(), step: step.clone() };
+        let job = Job::of(assignment, step);
         self.spawn("survey", move |bench| bench.survey(&job));
     }
 
