@@ -311,11 +311,7 @@ impl Drop for Screen {
 #[test]
 fn on_a_terminal_a_watch_turns_while_the_agent_is_heard_and_freezes_into_its_silence() {
     let home = Home::new();
-    let data = home.0.join("data");
-    let mut dev = home.start(&["dev", "--data", data.to_str().unwrap()]);
-    let marker = format!("holdfast-slow-{:016x}", rand::random::<u64>());
-    submit_slow(&data, &marker);
-    dev.until("the step to run", |_| (!processes_with(&marker).is_empty()).then_some(())).expect("it stays up");
+    let (mut dev, data, marker) = with_slow_step(&home);
     let mut command = home.command(&["watch", "slow@dev#1"]);
     for line in fs::read_to_string(data.join("environment")).expect("written by dev").lines() {
         let (name, value) = line.trim_start_matches("export ").split_once('=').expect("a variable");
@@ -430,12 +426,7 @@ fn children_never_outlive_a_killed_dev_and_its_folder_can_be_used_again() {
 #[test]
 fn a_step_that_outlives_its_agent_is_ended_and_told() {
     let home = Home::new();
-    let data = home.0.join("data");
-    let mut dev = home.start(&["dev", "--data", data.to_str().unwrap()]);
-    // Long enough that only dev can have ended it.
-    let marker = format!("holdfast-slow-{:016x}", rand::random::<u64>());
-    submit_slow(&data, &marker);
-    dev.until("the step to run", |_| (!processes_with(&marker).is_empty()).then_some(())).expect("it stays up");
+    let (mut dev, _, marker) = with_slow_step(&home);
     dev.signal(Signal::INT);
     let complaint = dev.complaint();
     assert_eq!(dev.child.wait().expect("our child").code(), Some(0));
@@ -479,6 +470,16 @@ fn agents_are(folder: &Path, first: v1::Contact, second: v1::Contact) {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     });
+}
+
+/// A dev with a step at work that takes so long that only dev can end it: its folder, and a name to find the step by.
+fn with_slow_step(home: &Home) -> (Dev, PathBuf, String) {
+    let data = home.0.join("data");
+    let mut dev = home.start(&["dev", "--data", data.to_str().unwrap()]);
+    let marker = format!("holdfast-slow-{:016x}", rand::random::<u64>());
+    submit_slow(&data, &marker);
+    dev.until("the step to run", |_| (!processes_with(&marker).is_empty()).then_some(())).expect("it stays up");
+    (dev, data, marker)
 }
 
 /// Deploys one step that takes very long, under a name to find it by.

@@ -20,6 +20,7 @@
 //! | [`manager`] | a service manager: notify, watchdog, restarts, another program in the place of the old |
 //! | [`debian`] | a small Debian to install packages into |
 //! | [`deploy_api`] | the deployment API of the examples |
+//! | [`flags`] | the adapter program of the examples |
 //! | [`machine`] | what the kernel says of processes and connections |
 //! | [`ledger`] | the command under test, and the oracle that reads what it wrote |
 //! | [`events`] | expected lists of events, compared with a readable difference |
@@ -43,7 +44,6 @@ pub mod deploy_api;
 pub mod echo;
 pub mod events;
 pub mod files;
-pub mod flags;
 pub mod fleet;
 pub mod folder;
 pub mod hostile;
@@ -62,3 +62,5 @@ pub mod small_disk;
 pub mod strace;
 pub mod tun;
 pub mod wait;
+
+pub use holdfast_tests_flags as flags;

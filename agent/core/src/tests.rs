@@ -1,10 +1,13 @@
+mod carried;
+mod goes_on;
+
 use std::collections::BTreeSet;
 
 use holdfast_common::claim::Claim;
 use holdfast_common::fence::{Epoch, Fence};
-use holdfast_common::id::{AttemptId, DeploymentId, ResourceName, Revision, SessionId, StepName, TargetName};
-use holdfast_common::outcome::{AttemptEnd, FailureClass, OperationState, Reading, StepEnd};
-use holdfast_common::report::{Carry, DeclineReason, PermitDenial, ReportBody, Reread};
+use holdfast_common::id::{AttemptId, DeploymentId, ResourceName, SessionId, StepName, TargetName};
+use holdfast_common::outcome::{AttemptEnd, FailureClass, StepEnd};
+use holdfast_common::report::{DeclineReason, PermitDenial, ReportBody};
 use holdfast_common::spec::{PlanDigest, RetryClass, StepBody, StepEffect, StepSpec};
 use holdfast_common::time::Millis;
 use uuid::Uuid;
@@ -403,138 +406,4 @@ fn a_check_that_a_restarted_agent_finds_running_goes_on_until_its_lease_can_have
     let (mut work, _) = found(LeaseCount::NotLive);
     let asked = decide(&mut work, NOW, Input::StopAsked);
     assert!(asked.contains(&stop[0]), "a stop is acted on at once: {asked:?}");
-}
-
-/// The first of two changes is carried over, with that revision.
-fn carrying(left: Option<&str>) -> Work {
-    let steps = vec![step("app", StepEffect::Mutates), step("switch", StepEffect::Mutates)];
-    let carry = Carry { step: name("app"), left: left.map(|left| Revision::new(left).unwrap()) };
-    let assignment = Assignment { carried: [name("app")].into(), carries: vec![carry], ..work(steps).assignment };
-    Work::taken(assignment, LIVE, Some(session(1)))
-}
-
-fn read(state: OperationState, revision: Option<&str>) -> Reread {
-    let revision = revision.map(|revision| Revision::new(revision).unwrap());
-    let (resource_identity, detail) = ("one".to_owned(), String::new());
-    Reread::Read {
-        reading: Reading {
-            resource_identity,
-            state,
-            revision,
-            active: None,
-            highest_fence: None,
-            retained: Vec::new(),
-            detail,
-        },
-    }
-}
-
-fn found(found: Reread) -> Input {
-    Input::Reread { step: name("app"), found }
-}
-
-#[test]
-fn what_is_carried_over_is_read_again_before_anything_is_asked_for() {
-    let mut work = carrying(Some("r2"));
-    assert_eq!(decide(&mut work, NOW, Input::Tick), [Action::Reread(name("app"))]);
-    assert_eq!(decide(&mut work, NOW, Input::Tick), [], "it is read once at a time");
-    let as_left = read(OperationState::Applied, Some("r2"));
-    let actions = decide(&mut work, NOW, found(as_left.clone()));
-    let said = Action::Report(ReportBody::Reread { step: name("app"), found: as_left.clone() });
-    assert_eq!(actions, [said, Action::Journal, Action::AskPermit(name("switch"))]);
-    assert_eq!(decide(&mut work, NOW, found(as_left)), [], "nobody asked for it");
-}
-
-#[test]
-fn nothing_begins_where_what_is_carried_over_is_otherwise_or_could_not_be_read() {
-    use OperationState::{Applied, Applying, NotApplied, Partial, Unknown};
-    for (left, there, goes_on) in [
-        (Some("r2"), read(Applied, Some("r2")), true),
-        (Some("r2"), read(Unknown, Some("r2")), true),
-        (None, read(Applied, Some("r9")), true),
-        (Some("r2"), read(Applied, Some("r3")), false),
-        (Some("r2"), read(Applied, None), false),
-        (Some("r2"), read(Unknown, None), false),
-        (None, read(Unknown, Some("r2")), false),
-        (Some("r2"), read(NotApplied, Some("r2")), false),
-        (Some("r2"), read(Partial, Some("r2")), false),
-        (Some("r2"), read(Applying, Some("r2")), false),
-        (Some("r2"), Reread::Failed { detail: "no route".to_owned() }, false),
-    ] {
-        let mut work = carrying(left);
-        let _reads = decide(&mut work, NOW, Input::Tick);
-        let actions = decide(&mut work, NOW, found(there.clone()));
-        let over = reports(&actions).contains(&&ReportBody::AttemptEnded { end: AttemptEnd::Failed });
-        assert_eq!((over, work.phase != Phase::Over), (!goes_on, goes_on), "{left:?} {there:?}: {actions:?}");
-    }
-}
-
-#[test]
-fn after_a_restart_it_is_read_anew_until_a_step_has_begun() {
-    let mut work = carrying(Some("r2"));
-    work.lease = LeaseCount::NotLive;
-    assert_eq!(decide(&mut work, NOW, Input::Tick), [], "only under a lease");
-    let renewed = Input::Renewed { until: Boot(2_000) };
-    assert_eq!(decide(&mut work, NOW, renewed), [Action::Reread(name("app"))]);
-    let mut work = carrying(Some("r2"));
-    work.phase = Phase::Asked { session: None };
-    assert_eq!(
-        decide(&mut work, NOW, Input::Session(Some(session(2)))),
-        [Action::Journal, Action::AskPermit(name("switch"))]
-    );
-    let mut work = carrying(Some("r2"));
-    work.at = 2;
-    let ended = decide(&mut work, NOW, Input::Tick);
-    assert!(reports(&ended).contains(&&ReportBody::AttemptEnded { end: AttemptEnd::Succeeded }), "{ended:?}");
-}
-
-#[test]
-fn a_stop_while_it_is_read_is_a_stop_and_what_was_read_is_no_news() {
-    let mut work = carrying(Some("r2"));
-    let _reads = decide(&mut work, NOW, Input::Tick);
-    let stopped = decide(&mut work, NOW, Input::StopAsked);
-    assert!(reports(&stopped).contains(&&ReportBody::AttemptEnded { end: AttemptEnd::Stopped }), "{stopped:?}");
-    assert_eq!(decide(&mut work, NOW, found(read(OperationState::Applied, Some("r2")))), []);
-}
-
-fn goes_on(steps: Vec<StepSpec>) -> Assignment {
-    let goes_on = crate::work::GoesOn { attempts: vec![AttemptId(Uuid::from_u128(1))], step: name("switch") };
-    Assignment { claim: claim(2, 2), goes_on: Some(goes_on), ..work(steps).assignment }
-}
-
-fn readmitted(held: Option<&Work>, told: &[ReportBody], steps: Vec<StepSpec>) -> Option<(Work, Vec<Action>)> {
-    crate::readmit::readmit(goes_on(steps), held, told, LIVE, session(2), NOW)
-}
-
-#[test]
-fn a_running_process_goes_on_under_the_new_claim_and_is_not_started_again() {
-    let mut held = running();
-    let _superseded = decide(&mut held, LATER, Input::Superseded);
-    let (mut work, actions) = readmitted(Some(&held), &[], vec![step("switch", StepEffect::Mutates)]).unwrap();
-    assert_eq!(actions, [Action::Journal]);
-    assert_eq!(work.assignment.folder(), AttemptId(Uuid::from_u128(1)), "its records stay where they are");
-    assert!(work.wants_lease());
-    let ended = decide(&mut work, NOW, ended_as(StepEnd::Applied));
-    assert!(reports(&ended).contains(&&ReportBody::AttemptEnded { end: AttemptEnd::Succeeded }));
-}
-
-#[test]
-fn an_end_that_was_told_under_the_old_claim_is_told_again_under_the_new_one_and_the_next_step_follows() {
-    let steps = || vec![step("switch", StepEffect::Mutates), step("restart", StepEffect::Mutates)];
-    let told = ReportBody::StepEnded {
-        step: name("switch"),
-        end: StepEnd::Applied,
-        exit: None,
-        observed: None,
-        detail: "done".to_owned(),
-    };
-    let (work, actions) = readmitted(None, std::slice::from_ref(&told), steps()).unwrap();
-    assert_eq!(reports(&actions), [&told]);
-    assert!(actions.contains(&Action::AskPermit(name("restart"))), "{actions:?}");
-    assert_eq!(work.step().map(|step| step.name.clone()), Some(name("restart")));
-}
-
-#[test]
-fn a_journal_that_holds_nothing_of_it_says_nothing_of_it() {
-    assert_eq!(readmitted(None, &[ReportBody::cancel_received()], vec![step("switch", StepEffect::Mutates)]), None);
 }

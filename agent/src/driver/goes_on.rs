@@ -6,7 +6,9 @@ use holdfast_common::id::{AttemptId, SessionId};
 use holdfast_common::report::{DeclineReason, ReportBody};
 use holdfast_common::time::Millis;
 
-use super::{Batch, Clock, Driver, Hands, until};
+use super::batch::Batch;
+use super::lease::until;
+use super::{Clock, Driver, Hands};
 
 impl<H: Hands, C: Clock> Driver<H, C> {
     pub(super) fn go_on(

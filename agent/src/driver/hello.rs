@@ -1,7 +1,7 @@
 //! What the agent says first: who it is, what it holds, what it has seen.
 
 use holdfast_agent_core::Work;
-use holdfast_agent_core::work::{LeaseCount, Phase};
+use holdfast_agent_core::work::Phase;
 use holdfast_proto::PROTOCOL_VERSION;
 use holdfast_proto::convert::claim_to_wire;
 use holdfast_proto::v1::{HeldAttempt, Hello, JournalState, Position, SeenFence};
@@ -9,7 +9,6 @@ use holdfast_proto::v1::{HeldAttempt, Hello, JournalState, Position, SeenFence};
 use super::batch::Batch;
 use super::{Clock, Driver, Hands};
 use crate::boottime::BootId;
-use crate::journal::Remembered;
 
 impl<H: Hands, C: Clock> Driver<H, C> {
     /// Says what is durable, and no more.
@@ -46,12 +45,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
             tracing::error!(%error, "could not read the journal");
             Vec::new()
         });
-        let as_remembered = |remembered: Remembered| {
-            let mut work = Work::taken(remembered.assignment, LeaseCount::NotLive, None);
-            (work.at, work.phase, work.stop) = (remembered.at, remembered.phase, remembered.stop);
-            held(&work)
-        };
-        remembered.into_iter().map(as_remembered).collect()
+        remembered.into_iter().map(|remembered| held(&remembered.work())).collect()
     }
 }
 

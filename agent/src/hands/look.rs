@@ -8,19 +8,19 @@ use holdfast_agent_core::outcome::{Ending, Look};
 use holdfast_common::adapter::Inspect;
 use holdfast_common::claim::Claim;
 use holdfast_common::fence::{Epoch, Fence};
-use holdfast_common::id::{AttemptId, OperationId, Revision, TargetName};
+use holdfast_common::id::{AttemptId, OperationId, ResourceName, Revision, TargetName};
 use holdfast_common::outcome::{Exit, OperationState, Reading};
 use holdfast_common::report::Reread;
-use holdfast_common::spec::{ResourceAdapter, StepBody};
+use holdfast_common::spec::{ResourceAdapter, StepBody, StepSpec};
 
-use super::system::{About, Desk};
-use super::{Bench, Job};
+use super::system::{About, show, shown_to};
+use super::{Bench, Desk, Job};
 use crate::adapters::command::{self, Inspection};
 use crate::adapters::{exit, release};
 use crate::driver::Finding;
 use crate::internal::with_causes;
 use crate::policy::{Grant, of_user};
-use crate::secrets::{self, Folder, VARIABLE};
+use crate::secrets;
 use crate::session::{Inquiry, Question};
 
 /// How long a resource's inspection command may take.
@@ -48,7 +48,7 @@ pub(super) fn after(job: &Job, ending: Ending, bench: &Bench) -> (Look, Option<R
         (Inspect::Revision, ResourceAdapter::Command { inspect: Some(argv), .. }) => {
             let folder = bench.places.work(job.attempt());
             match bench.desk().and_then(|desk| read_command(&desk, argv, job.environment(), folder, &grant)) {
-                Ok(observed) => (by_revision(job, &observed), Some(observed)),
+                Ok(observed) => (by_revision(&job.step, &observed), Some(observed)),
                 Err(why) => (Look::NotRead { why }, None),
             }
         }
@@ -72,9 +72,10 @@ fn is_refusal(job: &Job, ending: Ending) -> bool {
     refused && matches!(job.step.body, StepBody::Release { .. } | StepBody::Restore | StepBody::System(_))
 }
 
-fn by_revision(job: &Job, observed: &Revision) -> Look {
-    match &job.step.revision {
-        Some(wanted) => Look::by_revision(observed, wanted, job.step.expected_revision.as_ref()),
+/// What the revision says of the operation follows from what the step wanted.
+fn by_revision(step: &StepSpec, observed: &Revision) -> Look {
+    match &step.revision {
+        Some(wanted) => Look::by_revision(observed, wanted, step.expected_revision.as_ref()),
         None => Look::CannotInspect,
     }
 }
@@ -92,15 +93,9 @@ pub(crate) fn read_command(
     if let Some(user) = user {
         of_user(&mut environment, user);
     }
-    let shown = if credentials.is_empty() {
-        None
-    } else {
-        let place = desk.places.inspection(user);
-        let made = place.and_then(|place| Folder::make(&place, &credentials, user));
-        Some(made.map_err(|error| format!("could not put the inspection's credentials in place: {error}"))?)
-    };
-    environment.extend(credentials.variables().map(|(key, value)| (key.clone(), value.clone())));
-    environment.extend(shown.as_ref().map(|shown| (VARIABLE.to_owned(), shown.path().to_string_lossy().into_owned())));
+    let shown = shown_to(desk.places, &credentials, user)
+        .map_err(|error| format!("could not put the inspection's credentials in place: {error}"))?;
+    show(&mut environment, &credentials, shown.as_ref());
     let inspection = Inspection {
         argv,
         program: grant.program.as_deref(),
@@ -142,12 +137,7 @@ pub(super) fn again(job: &Job, bench: &Bench) -> Reread {
             let folder = bench.places.state().to_owned();
             match bench.desk().and_then(|desk| read_command(&desk, argv, job.environment(), folder, &grant)) {
                 Ok(observed) => {
-                    let state = match by_revision(job, &observed) {
-                        Look::Read(state) => state,
-                        Look::CannotInspect | Look::NotRead { .. } => OperationState::Unknown,
-                    };
-                    let identity = format!("{}/{}", job.assignment.target, resource.name);
-                    Reread::Read { reading: told(identity, state, observed) }
+                    Reread::Read { reading: told(&job.assignment.target, &resource.name, &job.step, observed) }
                 }
                 Err(why) => failed(&why),
             }
@@ -158,11 +148,14 @@ pub(super) fn again(job: &Job, bench: &Bench) -> Reread {
     }
 }
 
-/// What a resource's inspection command told.
-fn told(resource_identity: String, state: OperationState, observed: Revision) -> Reading {
+/// What a resource's inspection command told: the revision alone.
+fn told(target: &TargetName, resource: &ResourceName, step: &StepSpec, observed: Revision) -> Reading {
     Reading {
-        resource_identity,
-        state,
+        resource_identity: format!("{target}/{resource}"),
+        state: match by_revision(step, &observed) {
+            Look::Read(state) => state,
+            Look::CannotInspect | Look::NotRead { .. } => OperationState::Unknown,
+        },
         revision: Some(observed),
         active: None,
         highest_fence: None,
@@ -221,15 +214,11 @@ fn raise(inquiry: &Inquiry, root: &str, fence: Fence) -> Finding {
     }
 }
 
-/// A command tells the revision alone; what that says of the operation follows from what the step wanted.
 fn ask_command(inquiry: &Inquiry, argv: &[String], bench: &Bench, grant: &Grant) -> Finding {
     let environment = outside_leases(&inquiry.target, &inquiry.operation, inquiry.step.expected_revision.as_ref());
     let folder = bench.places.state().to_owned();
     match bench.desk().and_then(|desk| read_command(&desk, argv, environment, folder, grant)) {
-        Ok(observed) => {
-            let identity = format!("{}/{}", inquiry.target, inquiry.resource.name);
-            Finding::Read(told(identity, state_of(inquiry, &observed), observed))
-        }
+        Ok(observed) => Finding::Read(told(&inquiry.target, &inquiry.resource.name, &inquiry.step, observed)),
         Err(why) => Finding::Failed(why),
     }
 }
@@ -250,12 +239,4 @@ pub(crate) fn outside_leases(
     environment.remove("HOLDFAST_ATTEMPT");
     environment.remove("HOLDFAST_FENCE");
     environment
-}
-
-fn state_of(inquiry: &Inquiry, observed: &Revision) -> OperationState {
-    let Some(wanted) = &inquiry.step.revision else { return OperationState::Unknown };
-    match Look::by_revision(observed, wanted, inquiry.step.expected_revision.as_ref()) {
-        Look::Read(state) => state,
-        Look::CannotInspect | Look::NotRead { .. } => OperationState::Unknown,
-    }
 }

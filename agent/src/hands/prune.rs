@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use holdfast_common::id::AttemptId;
 
+use super::Bench;
 use crate::config::Keep;
 use crate::places::{Places, StepFolder};
 use crate::supervisor::{Known, Supervisor};
@@ -39,6 +40,21 @@ pub fn prune(
         }
     }
     Ok(removed)
+}
+
+impl Bench {
+    /// What can't be removed now is tried again the next time.
+    pub(super) fn prune(&self, mut needed: BTreeSet<AttemptId>) {
+        let removed = self.logs.unsent().and_then(|unsent| {
+            needed.extend(unsent);
+            prune(&self.places, &self.supervisor, &needed, self.surroundings.keep, SystemTime::now())
+        });
+        match removed {
+            Ok(removed) if removed.is_empty() => {}
+            Ok(removed) => tracing::info!(count = removed.len(), "removed folders of attempts that are over"),
+            Err(error) => tracing::warn!(%error, "could not remove folders of attempts that are over"),
+        }
+    }
 }
 
 /// The oldest, beyond the number or the age.

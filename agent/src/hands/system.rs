@@ -13,7 +13,7 @@ use holdfast_common::outcome::{FailureClass, Reading};
 use holdfast_common::spec::{ResourceSpec, StepBody, StepSpec};
 use holdfast_common::system::System;
 
-use super::{Bench, Job};
+use super::{Bench, Desk, Job};
 use crate::adapters::command::search_path;
 use crate::adapters::exit;
 use crate::adapters::system::{Call, Operation, Order};
@@ -22,8 +22,8 @@ use crate::config::CredentialSet;
 use crate::fetch::Fetcher;
 use crate::internal::{INTERNAL, name, with_causes};
 use crate::places::Places;
-use crate::policy::Grant;
-use crate::secrets::{self, Folder, Redactor, Secrets, VARIABLE};
+use crate::policy::{Grant, User};
+use crate::secrets::{self, Folder, Secrets, VARIABLE};
 
 /// How long a call that is not a step may take.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -39,13 +39,6 @@ pub(crate) struct About<'a> {
     pub(crate) system: &'a System,
     pub(crate) operation: &'a OperationId,
     pub(crate) step: &'a StepSpec,
-}
-
-/// What a look needs of its host.
-#[derive(Debug)]
-pub(crate) struct Desk<'a> {
-    pub(crate) places: &'a Places,
-    pub(crate) redactor: Redactor,
 }
 
 /// Why a call gave nothing.
@@ -169,12 +162,18 @@ fn ask(desk: &Desk<'_>, order: &Order, set: &CredentialSet) -> Result<String, Fa
     })
 }
 
+/// Its files in a folder of their own, where there are any credentials.
 pub(crate) fn shown(places: &Places, credentials: &Secrets) -> io::Result<Option<Folder>> {
+    shown_to(places, credentials, None)
+}
+
+/// The same for a process of that user.
+pub(super) fn shown_to(places: &Places, credentials: &Secrets, user: Option<&User>) -> io::Result<Option<Folder>> {
     if credentials.is_empty() {
         return Ok(None);
     }
-    let place = places.inspection(None)?;
-    Folder::make(&place, credentials, None).map(Some)
+    let place = places.inspection(user)?;
+    Folder::make(&place, credentials, user).map(Some)
 }
 
 /// The whole environment of a call: the base, and one credential set.
@@ -182,7 +181,12 @@ pub(crate) fn environment(credentials: &Secrets, shown: Option<&Folder>) -> BTre
     let mut environment: BTreeMap<String, String> =
         BASE.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?))).collect();
     environment.insert("PATH".to_owned(), search_path(|name| std::env::var(name).ok()));
+    show(&mut environment, credentials, shown);
+    environment
+}
+
+/// A process finds credentials in its environment: variables as they are, files by their folder.
+pub(super) fn show(environment: &mut BTreeMap<String, String>, credentials: &Secrets, shown: Option<&Folder>) {
     environment.extend(credentials.variables().map(|(key, value)| (key.clone(), value.clone())));
     environment.extend(shown.map(|shown| (VARIABLE.to_owned(), shown.path().to_string_lossy().into_owned())));
-    environment
 }

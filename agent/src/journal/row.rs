@@ -1,7 +1,7 @@
 //! The journal's rows.
 
 use holdfast_agent_core::Work;
-use holdfast_agent_core::work::{Assignment, Phase, Stop};
+use holdfast_agent_core::work::{Assignment, LeaseCount, Phase, Stop};
 use holdfast_common::claim::Claim;
 use holdfast_common::fence::Fence;
 use holdfast_common::id::{AttemptId, IncarnationId, TargetName};
@@ -24,6 +24,15 @@ pub struct Remembered {
     pub phase: Phase,
     /// A request to stop.
     pub stop: Stop,
+}
+
+impl Remembered {
+    /// As a restart takes it up: nobody has said that its lease lives, and it belongs to no session.
+    pub(crate) fn work(self) -> Work {
+        let mut work = Work::taken(self.assignment, LeaseCount::NotLive, None);
+        (work.at, work.phase, work.stop) = (self.at, self.phase, self.stop);
+        work
+    }
 }
 
 fn json<T: serde::Serialize>(value: &T) -> Result<String, Error> {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::conformance::{ExternalSubject, Run, Subject, example, named};
+use crate::conformance::{ExternalSubject, Run, Subject, named};
 use crate::support::{AGENT, Folder, Paused, Site, apply, everything, fence, resume, wait_for_pause};
 
 /// A host with a policy, and a target's file.
@@ -140,7 +140,7 @@ fn a_program_is_asked_what_it_can_prove_and_its_resource_stays_as_it_is() {
             "name = \"flags\"\nadapter = \"external\"\nwith = {{ program = {program:?}, inspect = \"operation\", enforce = {enforce:?}, outlives = false, settings = {{ folder = {place:?} }} }}"
         )
     };
-    let policy = format!("[external]\nflags = {:?}\n", example());
+    let policy = format!("[external]\nflags = {:?}\n", holdfast_tests_flags::program());
     let host = Host::of(&policy, &with("fence", "flags"));
     let (status, found) = host.verdicts("flags");
     assert_eq!(status, Some(0), "{found:?}");

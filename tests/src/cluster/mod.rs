@@ -11,6 +11,7 @@
 
 mod agent;
 mod coordinator;
+mod still;
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};

@@ -150,9 +150,7 @@ async fn an_agent_that_thaws_in_the_gap_is_refused_by_the_resource() {
     let operator = cluster.operator();
     let root = cluster.folder().join("shop");
     operator.apply_target(&files::release_target(SHOP, &root, "shared")).await;
-    cluster.agent("web-02").kill();
-    cluster.agent("web-01").settings().environment.insert("HOLDFAST_HALT".to_owned(), "apply.flip=stop".to_owned());
-    cluster.agent("web-01").start();
+    cluster.halt_before("web-01", "flip");
     operator.until_contact("web-01", Contact::Connected).await;
     let file = |version: &str, ttl| {
         let archive = site::archive(cluster.folder(), version);
@@ -161,11 +159,7 @@ async fn an_agent_that_thaws_in_the_gap_is_refused_by_the_resource() {
     // The frozen one looks connected, so it may be offered the next one too, in vain.
     let (v1, v2) = (file("v1", SHORT), file("v2", SHORT));
     let label = submit(&operator, &v1).await;
-    let paused = wait::until("the release to pause", wait::SOON, async || {
-        let stopped = |pid: &i32| u32::try_from(*pid).ok().and_then(process::state_of) == Some('T');
-        cluster.shims("web-01").into_iter().find(stopped).ok_or_else(|| "none is stopped".to_owned())
-    })
-    .await;
+    let paused = cluster.standing_still("web-01").await;
     cluster.agent("web-01").freeze().await;
     operator.until_state(&label, DeploymentState::Uncertain).await;
     cluster.agent("web-02").start();

@@ -42,17 +42,9 @@ async fn each_deployment_takes_effect_once_and_the_next_expects_what_it_left() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_that_is_lost_before_it_submitted_is_fenced_off_and_followed_by_another() {
     let (mut cluster, operator, api) = with_api("when-proven").await;
-    cluster.agent("web-02").kill();
-    cluster.agent("web-01").settings().environment.insert("HOLDFAST_HALT".to_owned(), "apply.submit=stop".to_owned());
-    cluster.agent("web-01").kill();
-    cluster.agent("web-01").start();
+    cluster.halt_before("web-01", "submit");
     let label = submit(&operator, &file(SHORT, "v1", 0)).await;
-    let paused = wait::until("the submission to pause", wait::SOON, async || {
-        let shims = cluster.shims("web-01");
-        let stopped = |pid: &&i32| u32::try_from(**pid).ok().and_then(process::state_of) == Some('T');
-        shims.iter().find(stopped).copied().ok_or_else(|| format!("{shims:?}"))
-    })
-    .await;
+    let paused = cluster.standing_still("web-01").await;
     cluster.line("web-01").cut().await;
     cluster.agent("web-02").start();
     let ended = operator.until_ended(&label).await;

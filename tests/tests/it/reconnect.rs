@@ -10,11 +10,11 @@ use holdfast_tests::cluster::{LONG, Plan, SHORT};
 use holdfast_tests::events::assert_kinds;
 use holdfast_tests::files::{self, DeploymentFile};
 use holdfast_tests::peer::{applied, ended, hello, started};
-use holdfast_tests::{process, site, wait};
+use holdfast_tests::{process, site};
 use uuid::Uuid;
 
 use crate::PROGRAM;
-use crate::support::{BOX, SHOP, change, last_attempt, other, submit, uncertain, with_box};
+use crate::support::{BOX, SHOP, change, last_attempt, lost, lost_before, other, submit, uncertain, with_box};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_command_that_was_cut_off_holds_its_target_until_a_person_decides() {
@@ -99,20 +99,7 @@ async fn a_release_that_was_cut_off_is_fenced_off_and_its_stale_flip_refused() {
     assert_eq!(current(), site::index("v1"));
 
     // From now on the first agent's releases stop themselves right before they would be visible.
-    cluster.agent("web-02").kill();
-    cluster.agent("web-01").settings().environment.insert("HOLDFAST_HALT".to_owned(), "apply.flip=stop".to_owned());
-    cluster.agent("web-01").start();
-    let second = submit(&operator, &v2).await;
-    let paused = wait::until("the release to pause", wait::SOON, async || {
-        let shims = cluster.shims("web-01");
-        let stopped = |pid: &&i32| u32::try_from(**pid).ok().and_then(process::state_of) == Some('T');
-        shims.iter().find(stopped).copied().ok_or_else(|| format!("{shims:?}"))
-    })
-    .await;
-    cluster.line("web-01").cut().await;
-    operator.until_state(&second, DeploymentState::Uncertain).await;
-    cluster.agent("web-02").start();
-    operator.until_contact("web-02", Contact::Connected).await;
+    let (second, paused) = lost_before(&mut cluster, &operator, "flip", &v2).await;
     let third = submit(&operator, &v3).await;
 
     // A look sees nothing at work, and that alone frees nothing: the old process is merely paused.
@@ -251,22 +238,12 @@ async fn a_reading_from_before_the_runner_was_out_counts_for_nothing() {
     let operator = cluster.operator();
     let root = cluster.folder().join("shop");
     operator.apply_target(&files::release_target(SHOP, &root, "shared")).await;
-    cluster.agent("web-02").kill();
-    cluster.agent("web-01").settings().environment.insert("HOLDFAST_HALT".to_owned(), "apply.flip=stop".to_owned());
-    cluster.agent("web-01").start();
+    cluster.halt_before("web-01", "flip");
     operator.until_contact("web-02", Contact::Silent).await;
     let archive = site::archive(cluster.folder(), "v1");
     let file = DeploymentFile::new(SHOP, SHORT).release("switch", &archive, "v1");
     let label = submit(&operator, file.text()).await;
-    let paused = wait::until("the release to pause", wait::SOON, async || {
-        let stopped = |pid: &i32| u32::try_from(*pid).ok().and_then(process::state_of) == Some('T');
-        cluster.shims("web-01").into_iter().find(stopped).ok_or_else(|| "none is stopped".to_owned())
-    })
-    .await;
-    cluster.line("web-01").cut().await;
-    operator.until_state(&label, DeploymentState::Uncertain).await;
-    cluster.agent("web-02").start();
-    operator.until_contact("web-02", Contact::Connected).await;
+    let paused = lost(&mut cluster, &operator, &label).await;
     let early = operator.inspect(&label).await.expect("the other agent reaches it");
     let seen = early.reading.expect("it was read").state();
     assert_ne!(seen, OperationState::Applied, "it is paused right before");

@@ -8,7 +8,7 @@ use holdfast_tests::api::{Operator, id_of, state_of};
 use holdfast_tests::cluster::{Cluster, LONG, Plan, SHORT};
 use holdfast_tests::files::{self, DeploymentFile};
 use holdfast_tests::ledger::Ledger;
-use holdfast_tests::{process, site, wait};
+use holdfast_tests::{process, site};
 
 use crate::PROGRAM;
 use crate::support::{BOX, SHOP, change, last_attempt, submit, uncertain, with_box};
@@ -138,17 +138,9 @@ async fn when_proven_fences_off_reads_and_retries_a_release_by_itself() {
     let archive = site::archive(cluster.folder(), "v2");
     let file = DeploymentFile::new(SHOP, SHORT).release("switch", &archive, "v2").text().to_owned();
     // The first agent's release stops itself right before it would be visible.
-    cluster.agent("web-02").kill();
-    cluster.agent("web-01").settings().environment.insert("HOLDFAST_HALT".to_owned(), "apply.flip=stop".to_owned());
-    cluster.agent("web-01").kill();
-    cluster.agent("web-01").start();
+    cluster.halt_before("web-01", "flip");
     let label = submit(&operator, &file).await;
-    let paused = wait::until("the release to pause", wait::SOON, async || {
-        let shims = cluster.shims("web-01");
-        let stopped = |pid: &&i32| u32::try_from(**pid).ok().and_then(process::state_of) == Some('T');
-        shims.iter().find(stopped).copied().ok_or_else(|| format!("{shims:?}"))
-    })
-    .await;
+    let paused = cluster.standing_still("web-01").await;
     cluster.line("web-01").cut().await;
     cluster.agent("web-02").start();
     let ended = operator.until_ended(&label).await;

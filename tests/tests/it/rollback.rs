@@ -9,11 +9,11 @@ use holdfast_proto::v1::{
 use holdfast_tests::api::{Operator, code_of, label_of, state_of};
 use holdfast_tests::cluster::{Cluster, LONG, Plan, SHORT};
 use holdfast_tests::files::{self, DeploymentFile};
-use holdfast_tests::{process, site, wait};
+use holdfast_tests::{process, site};
 use uuid::Uuid;
 
 use crate::PROGRAM;
-use crate::support::{SHOP, last_attempt, submit};
+use crate::support::{SHOP, last_attempt, lost, submit};
 
 const PREVIOUS: &str = "strategy = \"previous-revision\"\n";
 
@@ -37,9 +37,9 @@ impl Shop {
     async fn left_in_part() -> (Self, String) {
         let mut shop = Self::open().await;
         shop.deploy("v1", PREVIOUS).await;
-        shop.halt_before("flip").await;
+        shop.cluster.halt_before("web-01", "flip");
         let second = submit(&shop.operator, &shop.file("v2", SHORT, PREVIOUS)).await;
-        let paused = shop.lose(&second).await;
+        let paused = shop.lost(&second).await;
         process::kill(paused);
         shop.operator.attest(&second, SHOP, AttestedRunner::Stopped, AttestedTarget::Partial).await.expect("attested");
         (shop, second)
@@ -77,33 +77,8 @@ impl Shop {
         folders.for_each(|folder| std::fs::remove_dir_all(folder).expect("removed"));
     }
 
-    /// Only the first agent is there, and what it applies stops itself before that call.
-    async fn halt_before(&mut self, call: &str) {
-        self.cluster.agent("web-02").kill();
-        self.cluster.agent("web-01").kill();
-        let settings = self.cluster.agent("web-01").settings();
-        settings.environment.insert("HOLDFAST_HALT".to_owned(), format!("apply.{call}=stop"));
-        self.cluster.agent("web-01").start();
-    }
-
-    /// Waits until what the first agent applies has stopped itself.
-    async fn paused(&self) -> i32 {
-        wait::until("the release to pause", wait::SOON, async || {
-            let shims = self.cluster.shims("web-01");
-            let stopped = |pid: &&i32| u32::try_from(**pid).ok().and_then(process::state_of) == Some('T');
-            shims.iter().find(stopped).copied().ok_or_else(|| format!("{shims:?}"))
-        })
-        .await
-    }
-
-    /// The same, cuts the agent off, and brings the other one.
-    async fn lose(&mut self, label: &str) -> i32 {
-        let paused = self.paused().await;
-        self.cluster.line("web-01").cut().await;
-        self.operator.until_state(label, DeploymentState::Uncertain).await;
-        self.cluster.agent("web-02").start();
-        self.operator.until_contact("web-02", Contact::Connected).await;
-        paused
+    async fn lost(&mut self, label: &str) -> i32 {
+        lost(&mut self.cluster, &self.operator, label).await
     }
 }
 
@@ -202,9 +177,9 @@ async fn outside_its_window_going_back_is_refused_and_a_person_may_attest_otherw
 async fn a_lost_release_is_rolled_back_on_a_decision_and_nobody_gets_in_between() {
     let mut shop = Shop::open().await;
     shop.deploy("v1", PREVIOUS).await;
-    shop.halt_before("record-applied").await;
+    shop.cluster.halt_before("web-01", "record-applied");
     let second = submit(&shop.operator, &shop.file("v2", SHORT, PREVIOUS)).await;
-    let paused = shop.lose(&second).await;
+    let paused = shop.lost(&second).await;
     let third = submit(&shop.operator, &shop.file("v3", LONG, PREVIOUS)).await;
     let early = shop.operator.decide(&second, SHOP, DecisionKind::Rollback).await.expect_err("the runner is not out");
     assert_eq!(code_of(&early), "HF-3002", "{early:?}");
@@ -270,10 +245,10 @@ async fn a_rollback_that_is_lost_holds_the_target_like_anything_else() {
     let file = shop.file("v2", SHORT, PREVIOUS);
     let second = submit(&shop.operator, &file).await;
     shop.operator.until_ended(&second).await;
-    shop.halt_before("flip").await;
+    shop.cluster.halt_before("web-01", "flip");
     let asked = shop.operator.rollback(SHOP, "v1", Uuid::now_v7(), "").await.expect("compatible");
     let rollback = label_of(&asked);
-    let paused = shop.lose(&rollback).await;
+    let paused = shop.lost(&rollback).await;
     let held = shop.operator.target(SHOP).await;
     assert_eq!(held.holder.map(|holder| holder.label), Some(rollback.clone()));
     shop.operator.fence_off(&rollback, SHOP).await.expect("the other agent raises the fence");
@@ -294,9 +269,9 @@ async fn a_release_that_is_replaced_before_it_is_read_back_is_not_told_as_applie
     shop.deploy("v1", PREVIOUS).await;
     let current = shop.root.join("current");
     let before = std::fs::read_link(&current).expect("v1 is current");
-    shop.halt_before("record-applied").await;
+    shop.cluster.halt_before("web-01", "record-applied");
     let second = submit(&shop.operator, &shop.file("v2", LONG, PREVIOUS)).await;
-    let paused = shop.paused().await;
+    let paused = shop.cluster.standing_still("web-01").await;
     shop.serves("v2");
     std::fs::remove_file(&current).expect("removed");
     std::os::unix::fs::symlink(before, &current).expect("switched by hand");

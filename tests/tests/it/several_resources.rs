@@ -1,15 +1,15 @@
 //! One deployment of a site and its schema: what is fenced off, looked at and proven is the resource of the open step, and nothing
 //! else.
 
-use holdfast_proto::v1::{Contact, DecisionKind, DeploymentState, OperationState, RunnerState};
+use holdfast_proto::v1::{DecisionKind, DeploymentState, OperationState, RunnerState};
 use holdfast_tests::api::{code_of, state_of};
 use holdfast_tests::cluster::{LONG, Plan, SHORT};
 use holdfast_tests::database::Database;
 use holdfast_tests::files::{self, DeploymentFile};
-use holdfast_tests::{process, site, wait};
+use holdfast_tests::{process, site};
 
 use crate::PROGRAM;
-use crate::support::{SHOP, submit};
+use crate::support::{SHOP, lost_before, submit};
 
 /// Where its agent stands still.
 #[derive(Clone, Copy)]
@@ -40,26 +40,11 @@ async fn is_recovered_by_the_open_step_alone(open: Open) {
     let done = operator.until_ended(&submit(&operator, &first).await).await;
     assert_eq!(state_of(&done), DeploymentState::Succeeded, "{done:#?}");
 
-    let halt = match open {
-        Open::Schema => "apply.migrate=stop",
-        Open::Site => "apply.flip=stop",
+    let call = match open {
+        Open::Schema => "migrate",
+        Open::Site => "flip",
     };
-    cluster.agent("web-02").kill();
-    cluster.agent("web-01").settings().environment.insert("HOLDFAST_HALT".to_owned(), halt.to_owned());
-    cluster.agent("web-01").kill();
-    cluster.agent("web-01").start();
-    operator.until_contact("web-01", Contact::Connected).await;
-    let label = submit(&operator, &second).await;
-    let stands = wait::until("the step to stand still", wait::SOON * 2, async || {
-        let all = cluster.shims("web-01");
-        let stands = |pid: &&i32| u32::try_from(**pid).ok().and_then(process::state_of) == Some('T');
-        all.iter().find(stands).copied().ok_or_else(|| format!("{all:?}"))
-    })
-    .await;
-    cluster.line("web-01").cut().await;
-    operator.until_state(&label, DeploymentState::Uncertain).await;
-    cluster.agent("web-02").start();
-    operator.until_contact("web-02", Contact::Connected).await;
+    let (label, still) = lost_before(&mut cluster, &operator, call, &second).await;
 
     let raised = operator.fence_off(&label, SHOP).await.expect("the other agent raises the fence");
     let (step, resource) = match open {
@@ -76,7 +61,7 @@ async fn is_recovered_by_the_open_step_alone(open: Open) {
     assert_eq!((state_of(&done), done.attempts.len()), (DeploymentState::Succeeded, 2), "{done:#?}");
     assert_eq!((database.underwent(), served()), (vec!["r1".to_owned(), "r2".to_owned()], site::index("v2")));
 
-    process::resume(stands);
+    process::resume(still);
     cluster.line("web-01").heal().await;
     let late = operator
         .until_evidence(&label, "the refusal", |evidence| {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use holdfast_proto::v1::{Attempt, Deployment, DeploymentState};
+use holdfast_proto::v1::{Attempt, Contact, Deployment, DeploymentState};
 use holdfast_tests::api::{Operator, label_of};
 use holdfast_tests::cluster::{Cluster, Plan};
 use holdfast_tests::files::{self, DeploymentFile};
@@ -69,4 +69,23 @@ pub(crate) async fn uncertain(
     cluster.line(&agent).cut().await;
     operator.until_state(&label, DeploymentState::Uncertain).await;
     (label, agent)
+}
+
+/// That file's deployment by web-01, whose process stands still before that call when its agent is cut off.
+pub(crate) async fn lost_before(cluster: &mut Cluster, operator: &Operator, call: &str, file: &str) -> (String, i32) {
+    cluster.halt_before("web-01", call);
+    operator.until_contact("web-01", Contact::Connected).await;
+    let label = submit(operator, file).await;
+    let still = lost(cluster, operator, &label).await;
+    (label, still)
+}
+
+/// Waits until web-01's process stands still, cuts that agent off until the deployment is uncertain, and brings web-02.
+pub(crate) async fn lost(cluster: &mut Cluster, operator: &Operator, label: &str) -> i32 {
+    let still = cluster.standing_still("web-01").await;
+    cluster.line("web-01").cut().await;
+    operator.until_state(label, DeploymentState::Uncertain).await;
+    cluster.agent("web-02").start();
+    operator.until_contact("web-02", Contact::Connected).await;
+    still
 }

@@ -1,6 +1,7 @@
 //! Which clock decides what: leases live on the time since boot, suspend included, and the wall clock decides nothing (F29).
 
 use super::*;
+use crate::driver::lease::until;
 
 const HOUR: u64 = 3_600_000;
 

@@ -14,8 +14,8 @@ use holdfast_common::id::{AttemptId, Revision, TargetName};
 use holdfast_common::outcome::{OperationState, Reading};
 use uuid::Uuid;
 
+use super::folder::FolderSubject;
 use super::{Named, Subject};
-use crate::support::Folder;
 
 /// A deployment's own command: it looks, then acts. `$1` is the resource's folder, `$2` the revision.
 const SCRIPT: &str = r#"
@@ -50,18 +50,16 @@ halt end
 
 /// A folder that commands change.
 pub(crate) struct CommandSubject {
-    folder: Folder,
+    disk: FolderSubject,
 }
 
 impl CommandSubject {
     pub(crate) fn new() -> Self {
-        let subject = Self { folder: Folder::new() };
-        std::fs::create_dir(subject.place()).unwrap();
-        subject
+        Self { disk: FolderSubject::new() }
     }
 
     pub(crate) fn place(&self) -> PathBuf {
-        self.folder.0.join("disk")
+        self.disk.place()
     }
 
     fn lines(&self, file: &str) -> Vec<String> {
@@ -145,26 +143,23 @@ impl Subject for CommandSubject {
     }
 
     fn back_up(&mut self) {
-        let copied = Command::new("cp").arg("-a").arg(self.place()).arg(self.folder.0.join("backup")).status();
-        assert!(copied.unwrap().success());
+        self.disk.back_up();
     }
 
     fn restore(&mut self) {
-        std::fs::remove_dir_all(self.place()).unwrap();
-        std::fs::rename(self.folder.0.join("backup"), self.place()).unwrap();
+        self.disk.restore();
     }
 
     fn down(&mut self) {
-        std::fs::rename(self.place(), self.folder.0.join("unmounted")).unwrap();
+        self.disk.down();
     }
 
     fn up(&mut self) {
-        std::fs::rename(self.folder.0.join("unmounted"), self.place()).unwrap();
+        self.disk.up();
     }
 
     fn replace(&mut self) {
-        self.down();
-        std::fs::create_dir(self.place()).unwrap();
+        self.disk.replace();
         std::fs::write(self.place().join("revision"), "other\n").unwrap();
     }
 

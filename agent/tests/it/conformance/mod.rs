@@ -17,6 +17,7 @@ mod command;
 mod declared;
 mod external;
 mod flips;
+mod folder;
 mod git;
 mod http;
 mod killed;
@@ -32,7 +33,7 @@ mod scene;
 mod stale;
 mod subject;
 
-pub(crate) use external::{ExternalSubject, example};
+pub(crate) use external::ExternalSubject;
 pub(crate) use run::{Ended, Run};
 pub(crate) use scene::named;
 pub(crate) use subject::{Named, Subject, system};

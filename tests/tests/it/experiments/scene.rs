@@ -148,7 +148,7 @@ impl Scene {
     /// The step's process, which stands where it should.
     pub(super) async fn process(&self) -> i32 {
         wait::until("the step's process to stand there", wait::SOON, async || match self.step {
-            Step::Release => self.stopped().first().copied().ok_or_else(|| "none is stopped".to_owned()),
+            Step::Release => self.cluster.still(HIT).first().copied().ok_or_else(|| "none is stopped".to_owned()),
             Step::Look | Step::Command | Step::Check => {
                 let last = ledger_of(&self.cluster, self.step).intervals().pop().ok_or("none has begun")?;
                 let is_there = self.point != Point::EffectDone || last.ended.is_some();
@@ -162,17 +162,12 @@ impl Scene {
         .await
     }
 
-    fn stopped(&self) -> Vec<i32> {
-        let is_stopped = |pid: &i32| u32::try_from(*pid).ok().and_then(process::state_of) == Some('T');
-        self.cluster.shims(HIT).into_iter().filter(is_stopped).collect()
-    }
-
     /// Everything goes on, now and later.
     pub(super) fn let_go(&self) {
         for step in [Step::Look, Step::Command, Step::Check] {
             ledger_of(&self.cluster, step).open_gate(GATE);
         }
-        self.stopped().into_iter().for_each(process::resume);
+        self.cluster.still(HIT).into_iter().for_each(process::resume);
     }
 
     /// Its label.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use holdfast_proto::v1::{AttestedRunner, AttestedTarget, Contact, DecisionKind, DeploymentState};
+use holdfast_proto::v1::{AttestedRunner, AttestedTarget, DecisionKind, DeploymentState};
 use holdfast_tests::api::state_of;
 use holdfast_tests::cluster::{LONG, Plan, SHORT};
 use holdfast_tests::files::{self, DeploymentFile};
@@ -10,7 +10,7 @@ use holdfast_tests::{process, wait};
 
 use super::rig::THING;
 use crate::PROGRAM;
-use crate::support::submit;
+use crate::support::{lost, submit};
 
 /// Nothing at the resource compares a fence: whoever attests that a paused process is gone is wrong about it, and its effect comes
 /// late. So no fence-off is offered, nothing decides by itself, and the wrong word is on record as a person's for ever.
@@ -34,11 +34,7 @@ async fn a_command_that_was_paused_takes_effect_late_and_nothing_but_a_persons_w
     cluster.agent("web-02").kill();
     std::fs::write(&pause, "").expect("a test's folder");
     let label = submit(&operator, &file("r2", SHORT)).await;
-    let stands = super::paused(&cluster).await;
-    cluster.line("web-01").cut().await;
-    operator.until_state(&label, DeploymentState::Uncertain).await;
-    cluster.agent("web-02").start();
-    operator.until_contact("web-02", Contact::Connected).await;
+    let still = lost(&mut cluster, &operator, &label).await;
 
     operator.fence_off(&label, THING).await.expect_err("the resource keeps no fence");
     operator.decide(&label, THING, DecisionKind::Retry).await.expect_err("nothing proves the runner out");
@@ -49,7 +45,7 @@ async fn a_command_that_was_paused_takes_effect_late_and_nothing_but_a_persons_w
     super::succeeds(&operator, &file("r3", LONG)).await;
     assert_eq!(underwent(&effects), "r1\nr2\nr3\n");
 
-    process::resume(stands);
+    process::resume(still);
     wait::until_true("the gap to show", wait::SOON, || underwent(&effects) == "r1\nr2\nr3\nr2\n").await;
     cluster.line("web-01").heal().await;
     let evidence = operator.evidence(&label).await;

@@ -16,13 +16,13 @@ mod postgres;
 mod release;
 mod rig;
 
-use holdfast_proto::v1::{Contact, DecisionKind, DeploymentState, RunnerState};
+use holdfast_proto::v1::{DecisionKind, DeploymentState, RunnerState};
 use holdfast_tests::api::{Operator, state_of};
 use holdfast_tests::cluster::{Cluster, LONG, Plan, SHORT};
-use holdfast_tests::{process, wait};
+use holdfast_tests::process;
 
 use crate::PROGRAM;
-use crate::support::submit;
+use crate::support::{lost_before, submit};
 use rig::{Rig, THING};
 
 /// Two agents, and the rig's target at its first revision.
@@ -43,37 +43,11 @@ async fn succeeds(operator: &Operator, file: &str) {
     assert_eq!(state_of(&done), DeploymentState::Succeeded, "{done:#?}");
 }
 
-/// The process of web-01's step that stands still.
-async fn paused(cluster: &Cluster) -> i32 {
-    wait::until("the step to stand still", wait::SOON * 2, async || {
-        let all = cluster.shims("web-01");
-        let stands = |pid: &&i32| u32::try_from(**pid).ok().and_then(process::state_of) == Some('T');
-        all.iter().find(stands).copied().ok_or_else(|| format!("{all:?}"))
-    })
-    .await
-}
-
-/// The second revision, whose agent stands still before the effect and is cut off.
-async fn lost(cluster: &mut Cluster, operator: &Operator, rig: &impl Rig) -> (String, i32) {
-    cluster.agent("web-02").kill();
-    let settings = cluster.agent("web-01").settings();
-    settings.environment.insert("HOLDFAST_HALT".to_owned(), format!("apply.{}=stop", rig.effect()));
-    cluster.agent("web-01").kill();
-    cluster.agent("web-01").start();
-    operator.until_contact("web-01", Contact::Connected).await;
-    let label = submit(operator, &rig.deployment("r2", SHORT)).await;
-    let stands = paused(cluster).await;
-    cluster.line("web-01").cut().await;
-    operator.until_state(&label, DeploymentState::Uncertain).await;
-    cluster.agent("web-02").start();
-    operator.until_contact("web-02", Contact::Connected).await;
-    (label, stands)
-}
-
 /// I12, and the last gap closed by the resource's own check.
 async fn the_resource_refuses_the_stale_effect(rig: impl Rig) {
     let (mut cluster, operator) = started(&rig).await;
-    let (label, stands) = lost(&mut cluster, &operator, &rig).await;
+    let second = rig.deployment("r2", SHORT);
+    let (label, still) = lost_before(&mut cluster, &operator, rig.effect(), &second).await;
     assert_eq!(rig.underwent(), ["r1"], "it stands before the effect");
     operator.decide(&label, THING, DecisionKind::Retry).await.expect_err("the runner may be at work");
     operator.fence_off(&label, THING).await.expect("the other agent raises the fence");
@@ -85,7 +59,7 @@ async fn the_resource_refuses_the_stale_effect(rig: impl Rig) {
     succeeds(&operator, &rig.deployment("r3", LONG)).await;
     assert_eq!(rig.underwent(), ["r1", "r2", "r3"]);
 
-    process::resume(stands);
+    process::resume(still);
     cluster.line("web-01").heal().await;
     let late = operator
         .until_evidence(&label, "the refusal", |evidence| {

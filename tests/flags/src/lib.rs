@@ -8,6 +8,9 @@ use std::sync::OnceLock;
 pub const EFFECT: &str = "append";
 
 /// The program, built as whoever copies it would, and with the places where tests stop it.
+///
+/// # Panics
+/// Where it does not build.
 pub fn program() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -25,7 +28,7 @@ pub fn program() -> &'static Path {
 /// The example's target, with that name and folder.
 #[must_use]
 pub fn target(name: &str, folder: &Path, reach: &str) -> String {
-    let example = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/external/flags.target.toml"));
+    let example = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/external/flags.target.toml"));
     example
         .replace("\"flags@prod\"", &format!("{name:?}"))
         .replace("{ role = \"shop\", env = \"prod\" }", "{ role = \"shop\" }")
@@ -34,13 +37,20 @@ pub fn target(name: &str, folder: &Path, reach: &str) -> String {
 }
 
 /// The revisions that took effect, in order, read by none of the program's code.
+///
+/// # Panics
+/// Where an entry of the log can't be read: an oracle leaves nothing out.
 #[must_use]
 pub fn underwent(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder.join("log")).into_iter().flatten().flatten();
-    let mut names: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    names.retain(|path| path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.')));
-    names.sort();
-    let entries = names.iter().filter_map(|path| serde_json::from_slice(&std::fs::read(path).ok()?).ok());
-    let changes = entries.filter(|entry: &serde_json::Value| !entry["operation"].is_null());
-    changes.filter_map(|entry| Some(entry["revision"].as_str()?.to_owned())).collect()
+    let entries = std::fs::read_dir(folder.join("log")).into_iter().flatten();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry of the log").path()).collect();
+    files.retain(|path| path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.')));
+    files.sort();
+    let changes = files.iter().map(|path| read(path)).filter(|entry| !entry["operation"].is_null());
+    changes.map(|entry| entry["revision"].as_str().expect("a change has a revision").to_owned()).collect()
+}
+
+fn read(file: &Path) -> serde_json::Value {
+    let text = std::fs::read(file).expect("an entry that has a name is whole");
+    serde_json::from_slice(&text).expect("an entry is JSON")
 }
