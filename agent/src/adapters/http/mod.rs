@@ -22,11 +22,11 @@
 
 mod access;
 mod ask;
+mod calls;
 mod class;
 mod follow;
 mod headers;
 mod path;
-mod point;
 mod raise;
 mod read;
 mod submit;
@@ -36,6 +36,8 @@ use holdfast_common::outcome::Reading;
 use holdfast_common::system::Http;
 
 use super::system::{Adapter, Applied, Credentials, Failure, Operation, Order};
+pub use calls::Call;
+
 use access::Access;
 use ask::Ask;
 

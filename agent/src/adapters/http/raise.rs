@@ -5,8 +5,8 @@ use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 
 use super::Api;
+use super::calls::{Call, before};
 use super::headers::{header, number};
-use super::point::Point;
 use crate::adapters::system::Failure;
 
 impl Api {
@@ -15,11 +15,11 @@ impl Api {
             return Err(Failure::Resource("the target declares no way to raise a fence at this API".to_owned()));
         };
         // Another owner's fence is none of ours.
-        Point::Read.reached();
+        before(Call::Read);
         self.resource()?;
-        Point::Raise.reached();
+        before(Call::Raise);
         let said = self.post_fence(path, fence)?;
-        Point::Read.reached();
+        before(Call::Read);
         let highest = self.resource()?.and_then(|resource| resource.highest_fence);
         match highest {
             Some(highest) if highest >= fence => Ok(()),
