@@ -48,7 +48,7 @@ use crate::supervisor::{Body, Cgroups, ExitRecord, Known, Launch, Sight, Supervi
 
 pub(crate) use look::{outside_leases, read_command};
 pub use prune::prune;
-pub(crate) use system::{About, Desk, environment as call_environment, shown};
+pub(crate) use system::{About, Desk, Failed, environment as call_environment, shown};
 
 /// Bound of each output file of a step.
 pub(crate) const OUTPUT_BYTES: u64 = 16 * 1024 * 1024;

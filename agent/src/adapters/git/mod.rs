@@ -50,7 +50,7 @@ use holdfast_common::system::{self, Change};
 pub(crate) use access::credential_main;
 pub use calls::Call;
 
-use crate::adapters::system::{Adapter, Applied, Call as Ordered, Credentials, Failure, Order};
+use crate::adapters::system::{Adapter, Applied, Call as Ordered, Credentials, Failure, Order, Raised};
 use apply::Asked;
 use remote::Remote;
 
@@ -126,7 +126,7 @@ impl Adapter for Git<'_> {
         Ok(inspect::inspect(&self.resource(), &self.git, &self.order.cache, &self.order.operation.id)?)
     }
 
-    fn raise(&self, fence: Fence) -> Result<(), Failure> {
+    fn raise(&self, fence: Fence) -> Result<Raised, Failure> {
         Ok(raise::raise(&self.resource(), &self.git, &self.order.cache, fence)?)
     }
 }

@@ -35,7 +35,7 @@ use holdfast_common::fence::Fence;
 use holdfast_common::outcome::Reading;
 use holdfast_common::system::Http;
 
-use super::system::{Adapter, Applied, Credentials, Failure, Operation, Order};
+use super::system::{Adapter, Applied, Credentials, Failure, Operation, Order, Raised};
 pub use calls::Call;
 
 use access::Access;
@@ -76,7 +76,7 @@ impl Adapter for Api {
         self.reading()
     }
 
-    fn raise(&self, fence: Fence) -> Result<(), Failure> {
+    fn raise(&self, fence: Fence) -> Result<Raised, Failure> {
         self.raise_fence(fence)
     }
 }
