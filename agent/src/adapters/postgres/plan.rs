@@ -11,6 +11,7 @@
 //! | it does more to data than the step says | refused |
 //! | it can't run in a transaction, and the step asks for one | refused |
 //! | the expected revision is another one, and the operation has done nothing yet | refused |
+//! | nothing is to run, and the revision on record is not the version to stop after | refused |
 //! | else | the files that are not applied run, in order |
 
 use std::collections::BTreeMap;
@@ -61,8 +62,10 @@ pub(super) fn plan(
     if let Some(begun) = ledger.open().find(|row| Some(&Version::of(&row.version)) != first) {
         return refuse(format!("{} was begun by {} and is not known to be done", begun.version, begun.operation));
     }
-    let pending = pending.into_iter().map(|migration| admitted(migration, migrate)).collect::<Result<_, _>>()?;
+    let pending: Vec<_> =
+        pending.into_iter().map(|migration| admitted(migration, migrate)).collect::<Result<_, _>>()?;
     expected(ledger, operation)?;
+    agrees(ledger, &pending, &migrate.to)?;
     Ok(pending)
 }
 
@@ -104,6 +107,16 @@ fn expected(ledger: &Ledger, operation: &Operation) -> Result<(), Failure> {
     }
     let found = ledger.revision.as_ref().and_then(|text| Revision::new(text.clone()).ok());
     Err(Failure::Revision { expected: expected.clone(), found })
+}
+
+/// Where nothing is left to run the record has the last version, or somebody changed one of the two and not the other.
+fn agrees(ledger: &Ledger, pending: &[Pending], last: &str) -> Result<(), Failure> {
+    let revision = ledger.revision.as_deref();
+    if !pending.is_empty() || revision == Some(last) {
+        return Ok(());
+    }
+    let revision = revision.unwrap_or("none yet");
+    Err(Failure::Resource(format!("the ledger ends with {last}, and the record has the revision {revision}")))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@
 --
 -- Refusals have a SQLSTATE of their own:
 --   ZH001 fenced off   ZH002 another revision   ZH003 another owner   ZH004 no such resource   ZH005 another role
---   ZH006 another content   ZH007 begun, and not known to be done   ZH008 taken over
+--   ZH006 another content   ZH007 begun, and not known to be done   ZH008 taken over   ZH009 the ledger and the row don't agree
 --
 -- What runs as the owner names everything in full, takes no SQL from outside, and looks nothing up in a schema of others.
 BEGIN;
@@ -256,7 +256,8 @@ BEGIN
   IF is_new THEN
     PERFORM holdfast.expect(r, an_operation, an_expected);
     IF r.revision IS DISTINCT FROM a_revision THEN
-      RAISE EXCEPTION 'the revision is %', coalesce(r.revision, 'none yet') USING ERRCODE = 'ZH002', DETAIL = coalesce(r.revision, '');
+      RAISE EXCEPTION 'the ledger ends with %, and the record has the revision %', a_revision, coalesce(r.revision, 'none yet')
+        USING ERRCODE = 'ZH009';
     END IF;
     INSERT INTO holdfast.operation (schema_name, operation, fence, revision) VALUES (a_schema, an_operation, a_fence, a_revision);
     UPDATE holdfast.resource SET operation = an_operation WHERE schema_name = a_schema;

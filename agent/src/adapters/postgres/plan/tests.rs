@@ -101,6 +101,15 @@ fn what_does_not_fit_the_ledger_is_refused() {
 }
 
 #[test]
+fn a_record_that_the_ledger_contradicts_is_refused() {
+    let rows = files().iter().map(|file| row(file, "o", true)).collect();
+    let by_hand = Ledger { revision: Some("2".to_owned()), ..ledger(rows) };
+    let planned = plan(files(), &by_hand, &migrate(DataEffect::Expand, true), &operation(Some("2")));
+    let Err(Failure::Resource(text)) = planned else { panic!("{planned:?}") };
+    assert_eq!(text, "the ledger ends with 10, and the record has the revision 2");
+}
+
+#[test]
 fn a_begun_migration_is_the_servers_to_decide() {
     let all = files();
     assert_eq!(planned(files(), vec![row(&all[0], "o", false)]).unwrap(), ["1", "2", "10"]);
