@@ -3,9 +3,9 @@
 pub mod command;
 pub mod exit;
 pub mod external;
-pub(crate) mod git;
+pub mod git;
 pub mod halt;
-mod http;
+pub mod http;
 pub mod postgres;
 pub mod release;
 pub mod system;

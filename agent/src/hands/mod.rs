@@ -44,7 +44,7 @@ pub(crate) use desk::Desk;
 pub(crate) use launch::OUTPUT_BYTES;
 pub(crate) use look::{outside_leases, read_command};
 pub use prune::prune;
-pub(crate) use system::{About, environment as call_environment, shown};
+pub(crate) use system::{About, Failed, environment as call_environment, shown};
 
 /// Between two tries of what nothing goes on without.
 const AGAIN_AFTER: Duration = Duration::from_millis(500);

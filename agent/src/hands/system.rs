@@ -12,11 +12,12 @@ use holdfast_common::id::{OperationId, ResourceName, TargetName};
 use holdfast_common::outcome::{FailureClass, Reading};
 use holdfast_common::spec::{ResourceSpec, StepBody, StepSpec};
 use holdfast_common::system::System;
+use serde::de::DeserializeOwned;
 
 use super::{Bench, Desk, Job};
 use crate::adapters::command::search_path;
 use crate::adapters::exit;
-use crate::adapters::system::{Call, Operation, Order};
+use crate::adapters::system::{AfterRaise, Call, Operation, Order};
 use crate::child::{self, Bounds};
 use crate::config::CredentialSet;
 use crate::fetch::Fetcher;
@@ -43,9 +44,16 @@ pub(crate) struct About<'a> {
 
 /// Why a call gave nothing.
 #[derive(Clone, Debug)]
-struct Failed {
+pub(crate) struct Failed {
     status: Option<i32>,
-    why: String,
+    pub(crate) why: String,
+}
+
+impl Failed {
+    /// Whether it says that the resource refused, and would again.
+    pub(crate) fn is_refusal(&self) -> bool {
+        self.status.is_some_and(exit::is_refusal)
+    }
 }
 
 impl About<'_> {
@@ -73,24 +81,36 @@ impl About<'_> {
 
     /// Reads it, with the set that can only read.
     pub(crate) fn inspect(&self, desk: &Desk<'_>, grant: &Grant) -> Result<Reading, String> {
-        self.read(desk, grant, Call::Inspect, &grant.credentials.inspect)
+        self.ask(desk, grant, Call::Inspect, &grant.credentials.inspect).map_err(|failed| failed.why)
     }
 
     /// Raises its fence, with the set that can only do that, then reads.
     pub(crate) fn raise(&self, desk: &Desk<'_>, grant: &Grant, fence: Fence) -> Result<Reading, String> {
-        self.read(desk, grant, Call::Raise { fence }, &grant.credentials.fence)
+        let raised = self.raise_with(desk, grant, fence, &grant.credentials.fence);
+        raised.map(|after| after.reading).map_err(|failed| failed.why)
     }
 
-    /// A call that ends with a reading, with that set.
-    pub(crate) fn read(
+    /// The same with any set, and how it came that the fence stands.
+    pub(crate) fn raise_with(
+        &self,
+        desk: &Desk<'_>,
+        grant: &Grant,
+        fence: Fence,
+        set: &CredentialSet,
+    ) -> Result<AfterRaise, Failed> {
+        self.ask(desk, grant, Call::Raise { fence }, set)
+    }
+
+    fn ask<T: DeserializeOwned>(
         &self,
         desk: &Desk<'_>,
         grant: &Grant,
         call: Call,
         set: &CredentialSet,
-    ) -> Result<Reading, String> {
-        let said = ask(desk, &self.order(desk.places, grant, call), set).map_err(|failed| failed.why)?;
-        serde_json::from_str(&said).map_err(|error| format!("its answer can't be read: {error}"))
+    ) -> Result<T, Failed> {
+        let said = ask(desk, &self.order(desk.places, grant, call), set)?;
+        serde_json::from_str(&said)
+            .map_err(|error| Failed { status: None, why: format!("its answer can't be read: {error}") })
     }
 }
 

@@ -5,7 +5,10 @@
 //! | `shown` | it was tried, and held |
 //! | `gap` | nothing here keeps it; the target claims nothing else |
 //! | `not tried` | trying would change something, or needs what is not there |
+//! | `unclear` | it was tried, and what came back shows neither |
 //! | `false` | it was tried, and does not hold |
+//!
+//! That something can't be done is shown only by a refusal: whoever was not heard was not refused.
 
 mod command;
 mod release;
@@ -15,7 +18,7 @@ use std::path::Path;
 
 use holdfast_common::adapter::{Adapter, Capability, Enforce, Inspect};
 use holdfast_common::fence::Fence;
-use holdfast_common::id::{DeploymentId, OperationId, ResourceName, StepName, TargetName};
+use holdfast_common::id::{DeploymentId, OperationId, ResourceName, Revision, StepName, TargetName};
 use holdfast_common::outcome::{OperationState, Reading};
 use holdfast_common::spec::{ResourceAdapter, ResourceSpec};
 use holdfast_common::text::one_line;
@@ -25,6 +28,8 @@ use uuid::Uuid;
 use crate::config::Config;
 use crate::policy::{Grant, Host};
 use crate::secrets;
+
+const NOT_DECLARED: &str = "its target declares nothing that tells one";
 
 /// All that was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -60,8 +65,10 @@ pub enum Verdict {
     Shown,
     /// Nothing keeps it, and nothing else is claimed.
     Gap,
-    /// It would have changed something.
+    /// It would have changed something, or what it needs is not there.
     NotTried,
+    /// It was tried, and what came back shows neither.
+    Unclear,
     /// It does not hold.
     False,
 }
@@ -72,6 +79,7 @@ impl Verdict {
             Verdict::Shown => "shown",
             Verdict::Gap => "gap",
             Verdict::NotTried => "not tried",
+            Verdict::Unclear => "unclear",
             Verdict::False => "FALSE",
         }
     }
@@ -169,15 +177,28 @@ impl Trial {
     }
 
     /// What a reading of an operation that never was says of the resource.
-    fn reading(&mut self, reading: &Reading) {
+    fn reading(&mut self, reading: &Reading, tells_itself: bool) {
+        let what = "it has an identity";
         if reading.resource_identity.is_empty() {
-            return self.found("it has an identity", Verdict::NotTried, reading.detail.clone());
+            return self.found(what, Verdict::NotTried, reading.detail.clone());
         }
-        self.found("it has an identity", Verdict::Shown, reading.resource_identity.clone());
-        let revision = reading.revision.as_ref().map_or("none".to_owned(), ToString::to_string);
-        self.found("its revision is read", Verdict::Shown, revision);
+        if tells_itself {
+            self.found(what, Verdict::Shown, reading.resource_identity.clone());
+        } else {
+            self.found(what, Verdict::Gap, NOT_DECLARED.to_owned());
+        }
+        self.revision(reading.revision.as_ref(), tells_itself && self.declares.inspect != Inspect::None);
         self.operations(reading);
         self.highest_fence(reading.highest_fence);
+    }
+
+    fn revision(&mut self, revision: Option<&Revision>, is_declared: bool) {
+        let what = "its revision is read";
+        match (revision, is_declared) {
+            (Some(revision), _) => self.found(what, Verdict::Shown, revision.to_string()),
+            (None, true) => self.found(what, Verdict::NotTried, "it tells none yet".to_owned()),
+            (None, false) => self.found(what, Verdict::Gap, NOT_DECLARED.to_owned()),
+        }
     }
 
     fn operations(&mut self, reading: &Reading) {
@@ -195,7 +216,7 @@ impl Trial {
         let what = "it tells the highest fence that it has seen";
         match (self.declares.enforce, highest) {
             (_, Some(highest)) => self.found(what, Verdict::Shown, highest.to_string()),
-            (Enforce::Fence, None) => self.found(what, Verdict::NotTried, "it has seen none yet".to_owned()),
+            (Enforce::Fence, None) => self.found(what, Verdict::NotTried, "it tells none yet".to_owned()),
             (Enforce::None | Enforce::Revision, None) => self.found(what, Verdict::Gap, "it keeps none".to_owned()),
         }
     }
@@ -204,14 +225,17 @@ impl Trial {
     fn what_needs_a_change(&mut self) {
         let proven_by = match self.adapter {
             Adapter::External => "the program's own tests must show it",
+            Adapter::Http => "the API's own tests must show it",
+            Adapter::Postgres => "the tests that every adapter passes show it, but for steps with transaction = false",
             Adapter::Command => "nothing enforces it",
-            Adapter::Release | Adapter::Check | Adapter::Postgres | Adapter::Git | Adapter::Http => {
-                "the tests that every adapter passes show it"
-            }
+            Adapter::Release | Adapter::Check | Adapter::Git => "the tests that every adapter passes show it",
         };
         let fence = match self.declares.enforce {
             Enforce::Fence => (Verdict::NotTried, proven_by),
-            Enforce::Revision | Enforce::None => (Verdict::Gap, "an old attempt can still change it"),
+            Enforce::Revision => {
+                (Verdict::Gap, "an old attempt can still change it, from the revision that it expects")
+            }
+            Enforce::None => (Verdict::Gap, "an old attempt can still change it"),
         };
         self.found("a stale fence is refused", fence.0, fence.1.to_owned());
         self.found("the deploy credentials let a change in", Verdict::NotTried, "that would be one".to_owned());

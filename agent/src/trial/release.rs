@@ -21,7 +21,7 @@ impl Trial {
             return self.found(what, Verdict::False, reading.detail);
         }
         self.found(what, Verdict::Shown, root.display().to_string());
-        self.reading(&reading);
+        self.reading(&reading, true);
         let what = "a raise that changes nothing goes well, twice";
         // At its highest fence an attempt may be at work; below it everything was refused when that attempt began.
         match reading.highest_fence.filter(|highest| highest.counter() > 1) {

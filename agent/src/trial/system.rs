@@ -3,7 +3,7 @@
 use holdfast_common::adapter::{Adapter, Enforce, Inspect};
 use holdfast_common::fence::Fence;
 use holdfast_common::id::TargetName;
-use holdfast_common::outcome::{OperationState, Reading};
+use holdfast_common::outcome::Reading;
 use holdfast_common::rollback::DataEffect;
 use holdfast_common::spec::{RetryClass, StepBody, StepEffect, StepSpec};
 use holdfast_common::system::{External, System};
@@ -11,12 +11,15 @@ use holdfast_common::system::{External, System};
 use super::command::desk;
 use super::{Trial, Verdict, never};
 use crate::adapters::external;
-use crate::adapters::system::{Call, Credentials};
-use crate::config::Config;
-use crate::hands::{About, Desk, call_environment, shown};
+use crate::adapters::system::{Call, Credentials, Raised};
+use crate::config::{Config, CredentialSet};
+use crate::hands::{About, Desk, Failed, call_environment, shown};
 use crate::places::Places;
 use crate::policy::Grant;
 use crate::secrets;
+
+/// Where an adapter sees that a fence stands, before it would ask for it.
+const NOT_SENT: &str = "the fence stands there already, so nothing was sent";
 
 /// What every question here needs.
 struct Question<'a> {
@@ -39,10 +42,10 @@ impl Trial {
         if let System::External(declared) = system {
             self.described(declared, &question);
         }
-        match question.about.inspect(&desk, grant) {
+        match question.inspect() {
             Ok(reading) => {
                 self.found("it can be read", Verdict::Shown, "with the inspect credentials".to_owned());
-                self.reading(&reading);
+                self.reading(&reading, tells_itself(system));
                 self.owner(&question, &reading);
                 self.raises(&question, &reading);
             }
@@ -68,10 +71,14 @@ impl Trial {
         }
         let other = TargetName::new("holdfast-adapter-test").expect("a plain name");
         let about = About { target: &other, ..question.about };
-        match about.inspect(question.desk, question.grant) {
-            Err(why) => self.found(what, Verdict::Shown, why),
-            Ok(reading) if reading.state == OperationState::Unknown => self.found(what, Verdict::Shown, reading.detail),
-            Ok(_) => self.found(what, Verdict::Gap, "the resource does not say whose it is".to_owned()),
+        match (about.inspect(question.desk, question.grant), question.inspect()) {
+            (Ok(reading), _) if reading.resource_identity == before.resource_identity => {
+                self.found(what, Verdict::Gap, "the resource does not say whose it is".to_owned());
+            }
+            (Ok(reading), _) => self.found(what, Verdict::Shown, reading.detail),
+            // Its own target is heard at the same time, so it is no matter of the way there.
+            (Err(why), Ok(_)) => self.found(what, Verdict::Shown, why),
+            (Err(why), Err(_)) => self.found(what, Verdict::Unclear, why),
         }
     }
 
@@ -82,26 +89,44 @@ impl Trial {
         if self.declares.enforce != Enforce::Fence {
             return self.found(good, Verdict::Gap, "it keeps no fence".to_owned());
         }
-        let Some(highest) = before.highest_fence.filter(|_| before.active.is_none()) else {
-            let why = "it has seen no fence yet, or is being changed just now".to_owned();
-            self.found(good, Verdict::NotTried, why.clone());
-            return self.found(refused, Verdict::NotTried, why);
+        let why = match (before.highest_fence, &before.active) {
+            (Some(highest), None) => {
+                self.raise_twice(good, question, before, highest);
+                return self.kept_apart(refused, question, highest);
+            }
+            (Some(_), Some(_)) => "it is being changed just now",
+            (None, _) => "it tells no fence yet",
         };
-        let twice = [question.raise(highest), question.raise(highest)].into_iter().collect::<Result<Vec<_>, _>>();
-        let after = twice.and_then(|_| question.about.inspect(question.desk, question.grant));
-        self.unchanged(good, before, after);
-        self.kept_apart(refused, question, highest);
+        self.found(good, Verdict::NotTried, why.to_owned());
+        self.found(refused, Verdict::NotTried, why.to_owned());
+    }
+
+    fn raise_twice(&mut self, what: &'static str, question: &Question<'_>, before: &Reading, highest: Fence) {
+        let set = &question.grant.credentials.fence;
+        let first = question.raise(highest, set);
+        match first.and_then(|_| question.raise(highest, set)) {
+            Ok(Raised::Now) => self.unchanged(what, before, question.inspect()),
+            Ok(Raised::Before) => self.found(what, Verdict::NotTried, NOT_SENT.to_owned()),
+            Ok(Raised::NotLetIn(said)) => self.found(what, Verdict::False, said),
+            Ok(Raised::Unsaid(said)) => self.found(what, Verdict::Unclear, said),
+            Err(failed) => self.found(what, Verdict::False, failed.why),
+        }
     }
 
     fn kept_apart(&mut self, what: &'static str, question: &Question<'_>, highest: Fence) {
         let sets = &question.grant.credentials;
-        let tried = question.about.read(question.desk, question.grant, Call::Raise { fence: highest }, &sets.inspect);
-        let (verdict, detail) = match tried {
-            Err(why) => (Verdict::Shown, why),
-            Ok(_) if sets.inspect == sets.fence => (Verdict::Gap, "both sets are the same".to_owned()),
+        if sets.inspect == sets.fence {
+            return self.found(what, Verdict::Gap, "both sets are the same".to_owned());
+        }
+        let (verdict, detail) = match question.raise(highest, &sets.inspect) {
             // Its server compares the role before anything else, so it is no matter of what would have changed.
-            Ok(_) if self.adapter == Adapter::Postgres => (Verdict::False, "they were let in".to_owned()),
-            Ok(_) => (Verdict::Gap, "they were let in where nothing was to be changed".to_owned()),
+            Ok(Raised::Now) if self.adapter == Adapter::Postgres => (Verdict::False, "they were let in".to_owned()),
+            Ok(Raised::Now) => (Verdict::Gap, "they were let in where nothing was to be changed".to_owned()),
+            Ok(Raised::Before) => (Verdict::NotTried, NOT_SENT.to_owned()),
+            Ok(Raised::NotLetIn(said)) => (Verdict::Shown, said),
+            Ok(Raised::Unsaid(said)) => (Verdict::Unclear, said),
+            Err(failed) if failed.is_refusal() => (Verdict::Shown, failed.why),
+            Err(failed) => (Verdict::Unclear, failed.why),
         };
         self.found(what, verdict, detail);
     }
@@ -123,8 +148,20 @@ impl Trial {
 }
 
 impl Question<'_> {
-    fn raise(&self, fence: Fence) -> Result<Reading, String> {
-        self.about.raise(self.desk, self.grant, fence)
+    fn inspect(&self) -> Result<Reading, String> {
+        self.about.inspect(self.desk, self.grant)
+    }
+
+    fn raise(&self, fence: Fence, set: &CredentialSet) -> Result<Raised, Failed> {
+        self.about.raise_with(self.desk, self.grant, fence, set).map(|after| after.raised)
+    }
+}
+
+/// Whether its target declares where the resource itself is read, beside its operations.
+fn tells_itself(system: &System) -> bool {
+    match system {
+        System::Http(http) => http.resource.is_some(),
+        System::Postgres(_) | System::Git(_) | System::External(_) => true,
     }
 }
 

@@ -1,5 +1,7 @@
 //! `holdfast-agent adapter test`: what can be shown of a resource, and that trying it changes nothing.
 
+mod systems;
+
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -122,17 +122,31 @@ impl Server {
 
     /// Starts it anew with that certificate and key, in PEM.
     pub fn with_tls(mut self, certificate: &str, key: &str) -> Self {
-        let (cert_file, key_file) = (self.folder.join("server.crt"), self.folder.join("server.key"));
-        for (file, text) in [(&cert_file, certificate), (&key_file, key)] {
-            fs::write(file, text).expect("the folder is ours");
-            fs::set_permissions(file, fs::Permissions::from_mode(0o600)).expect("the file is ours");
-            self.programs.give(file);
-        }
-        let file = |name: &str, path: &Path| format!("{name}={}", path.display());
-        self.settings = vec!["ssl=on".to_owned(), file("ssl_cert_file", &cert_file), file("ssl_key_file", &key_file)];
+        self.settings.push("ssl=on".to_owned());
+        self.setting_of_file("ssl_cert_file", certificate);
+        self.setting_of_file("ssl_key_file", key);
         self.down();
         self.up();
         self
+    }
+
+    /// Starts it anew: that role comes with a certificate in its name, by that authority, and with nothing else.
+    pub fn with_certificates_of(mut self, authority: &str, role: &str) -> Self {
+        self.setting_of_file("ssl_ca_file", authority);
+        let access = format!("hostssl all {role} 127.0.0.1/32 cert\nhost all {role} 127.0.0.1/32 reject\n{ACCESS}");
+        fs::write(self.folder.join("data/pg_hba.conf"), access).expect("the folder is ours");
+        self.down();
+        self.up();
+        self
+    }
+
+    /// A setting that names a file with that text, the server's alone.
+    fn setting_of_file(&mut self, name: &str, text: &str) {
+        let file = self.folder.join(name);
+        fs::write(&file, text).expect("the folder is ours");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("the file is ours");
+        self.programs.give(&file);
+        self.settings.push(format!("{name}={}", file.display()));
     }
 
     /// A copy of everything it holds, as a cold backup. To be put back by [`restore`](Self::restore).

@@ -22,7 +22,7 @@ use holdfast_common::system::{Change, External as Declared};
 use self::contract::{Answer, Asked, Operation, PROTOCOL, Read, Reason, Request};
 use self::program::Program;
 use super::halt;
-use super::system::{Adapter, Applied, Call, Credentials, Failure, Order};
+use super::system::{Adapter, Applied, Call, Credentials, Failure, Order, Raised};
 
 /// One call by way of the host's program.
 #[derive(Debug)]
@@ -199,12 +199,12 @@ impl Adapter for External<'_> {
         }
     }
 
-    fn raise(&self, fence: Fence) -> Result<(), Failure> {
+    fn raise(&self, fence: Fence) -> Result<Raised, Failure> {
         if self.declared.enforce != Enforce::Fence {
             return Err(Failure::Resource("it is declared to keep no fence".to_owned()));
         }
         match self.ask(Asked::Raise, Some(fence))? {
-            Answer::Raised => Ok(()),
+            Answer::Raised => Ok(Raised::Now),
             other => Err(self.other(Asked::Raise, other)),
         }
     }

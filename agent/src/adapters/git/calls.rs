@@ -1,33 +1,18 @@
 //! The one seam through which every call passes at which a test can stop or abort us.
 
-use crate::adapters::halt;
+use crate::adapters::halt::{self, calls};
 
-/// What comes next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Call {
+calls! {
     /// Asks the remote what its refs are, and brings what they name.
-    Fetch,
+    Fetch = "fetch";
     /// Reads the ledger and the folder on each branch.
-    Read,
+    Read = "read";
     /// Makes commits in the cache.
-    Commit,
+    Commit = "commit";
     /// Pushes: the one call that changes anything that others see.
-    Push,
+    Push = "push";
     /// The push was answered.
-    Pushed,
-}
-
-impl Call {
-    /// As `HOLDFAST_HALT` names it.
-    fn name(self) -> &'static str {
-        match self {
-            Call::Fetch => "fetch",
-            Call::Read => "read",
-            Call::Commit => "commit",
-            Call::Push => "push",
-            Call::Pushed => "pushed",
-        }
-    }
+    Pushed = "pushed";
 }
 
 /// Right before it.

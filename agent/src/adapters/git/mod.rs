@@ -48,8 +48,9 @@ use holdfast_common::outcome::Reading;
 use holdfast_common::system::{self, Change};
 
 pub(crate) use access::credential_main;
+pub use calls::Call;
 
-use crate::adapters::system::{Adapter, Applied, Call, Credentials, Failure, Order};
+use crate::adapters::system::{Adapter, Applied, Call as Ordered, Credentials, Failure, Order, Raised};
 use apply::Asked;
 use remote::Remote;
 
@@ -84,8 +85,8 @@ impl Resource<'_> {
 impl<'a> Git<'a> {
     pub(super) fn new(order: &'a Order, declared: &'a system::Git, credentials: &Credentials) -> Result<Self, Failure> {
         let time = match order.call {
-            Call::Apply { .. } => None,
-            Call::Examine { .. } | Call::Inspect | Call::Raise { .. } => Some(LOOK_TIME),
+            Ordered::Apply { .. } => None,
+            Ordered::Examine { .. } | Ordered::Inspect | Ordered::Raise { .. } => Some(LOOK_TIME),
         };
         access::refuse_odd_branches(&declared.branches)?;
         Ok(Self { order, declared, git: access::git(&declared.url, credentials, time)? })
@@ -98,8 +99,8 @@ impl<'a> Git<'a> {
 
     fn asked(&self) -> Result<Asked<'_>, Failure> {
         let archive: Option<&Path> = match &self.order.call {
-            Call::Examine { archive, .. } | Call::Apply { archive, .. } => archive.as_deref(),
-            Call::Inspect | Call::Raise { .. } => None,
+            Ordered::Examine { archive, .. } | Ordered::Apply { archive, .. } => archive.as_deref(),
+            Ordered::Inspect | Ordered::Raise { .. } => None,
         };
         match &self.order.operation.change {
             Some(Change::Commit(change)) => {
@@ -125,7 +126,7 @@ impl Adapter for Git<'_> {
         Ok(inspect::inspect(&self.resource(), &self.git, &self.order.cache, &self.order.operation.id)?)
     }
 
-    fn raise(&self, fence: Fence) -> Result<(), Failure> {
+    fn raise(&self, fence: Fence) -> Result<Raised, Failure> {
         Ok(raise::raise(&self.resource(), &self.git, &self.order.cache, fence)?)
     }
 }

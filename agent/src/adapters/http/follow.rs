@@ -17,7 +17,7 @@ use holdfast_common::fence::Fence;
 use holdfast_common::outcome::OperationState;
 
 use super::Api;
-use super::point::Point;
+use super::calls::{Call, before};
 use super::read::{Status, Unread};
 use crate::adapters::system::{Applied, Failure};
 
@@ -29,7 +29,7 @@ impl Api {
     pub(super) fn follow(&self, fence: Fence) -> Result<Applied, Failure> {
         let mut rest = Rest::new(self);
         loop {
-            Point::Poll.reached();
+            before(Call::Poll);
             match self.status() {
                 Ok(Some(Status::Word { word, state })) => match state {
                     OperationState::Applied => return Ok(Applied::Now),
@@ -54,7 +54,7 @@ impl Api {
     pub(super) fn follow_revision(&self) -> Result<Applied, Failure> {
         let mut rest = Rest::new(self);
         loop {
-            Point::Poll.reached();
+            before(Call::Poll);
             match self.resource() {
                 Ok(resource) => {
                     let revision = resource.and_then(|resource| resource.revision);

@@ -22,11 +22,11 @@
 
 mod access;
 mod ask;
+mod calls;
 mod class;
 mod follow;
 mod headers;
 mod path;
-mod point;
 mod raise;
 mod read;
 mod submit;
@@ -35,7 +35,9 @@ use holdfast_common::fence::Fence;
 use holdfast_common::outcome::Reading;
 use holdfast_common::system::Http;
 
-use super::system::{Adapter, Applied, Credentials, Failure, Operation, Order};
+use super::system::{Adapter, Applied, Credentials, Failure, Operation, Order, Raised};
+pub use calls::Call;
+
 use access::Access;
 use ask::Ask;
 
@@ -74,7 +76,7 @@ impl Adapter for Api {
         self.reading()
     }
 
-    fn raise(&self, fence: Fence) -> Result<(), Failure> {
+    fn raise(&self, fence: Fence) -> Result<Raised, Failure> {
         self.raise_fence(fence)
     }
 }

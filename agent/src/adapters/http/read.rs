@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use super::Api;
 use super::ask::Answer;
-use super::point::Point;
+use super::calls::{Call, before};
 use crate::adapters::system::Failure;
 
 /// Looks until resource and operation are of one moment.
@@ -77,7 +77,7 @@ impl Api {
     }
 
     pub(super) fn reading(&self) -> Result<Reading, Failure> {
-        Point::Read.reached();
+        before(Call::Read);
         let (resource, status) = self.steady()?;
         if resource.is_none() && status.is_none() {
             return Err(Failure::Resource("the target declares nothing that can be read at this API".to_owned()));

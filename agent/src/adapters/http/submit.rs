@@ -20,8 +20,8 @@ use reqwest::header::HeaderMap;
 
 use super::Api;
 use super::ask::{Answer, Lost};
+use super::calls::{Call, before};
 use super::class::{Said, class};
-use super::point::Point;
 use super::read::{Resource, Status, Unread};
 use crate::adapters::system::{Applied, Failure};
 
@@ -59,7 +59,7 @@ impl Api {
     pub(super) fn submit_once(&self, fence: Fence) -> Result<Applied, Failure> {
         let change = self.change()?;
         let headers = self.headers(change, Some(fence))?;
-        Point::Read.reached();
+        before(Call::Read);
         let has_key = self.http.headers.idempotency.is_some();
         match (self.status()?, has_key) {
             (Some(Status::Word { state: OperationState::Applied, .. }), _) => return Ok(Applied::Before),
@@ -85,9 +85,9 @@ impl Api {
             if turn > 0 {
                 std::thread::sleep(FIRST_DELAY * 2_u32.pow(turn - 1));
             }
-            Point::Submit.reached();
+            before(Call::Submit);
             let answer = self.request(change, headers);
-            Point::Submitted.reached();
+            before(Call::Submitted);
             let answer = match answer {
                 Ok(answer) => answer,
                 Err(lost) => {

@@ -7,7 +7,7 @@
 //!
 //! | server | TLS |
 //! | --- | --- |
-//! | a local socket or loopback | only where `PGSSLMODE` or `PGSSLROOTCERT` asks for it |
+//! | a local socket or loopback | only where `PGSSLMODE`, `PGSSLROOTCERT` or `PGSSLCERT` asks for it |
 //! | any other | verified, unless `PGSSLMODE=disable` says no |
 //!
 //! A target that names another server than the host's credentials are for gets none of them, and a password that is not bound to a
@@ -20,7 +20,7 @@ use holdfast_common::system::Postgres;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
-use super::tls::Roots;
+use super::tls::{Client, Roots, Tls};
 use crate::adapters::system::{Credentials, Failure};
 
 const PORT: u16 = 5432;
@@ -30,35 +30,34 @@ const PORT: u16 = 5432;
 pub(super) struct Access {
     pub(super) config: Config,
     /// `None`: without TLS.
-    pub(super) roots: Option<Roots>,
+    pub(super) tls: Option<Tls>,
 }
 
-/// A connection string, and what its parameters say of TLS.
+/// What is said of TLS. Files are named as the credential set has them, or by a path.
 #[derive(Default)]
-struct Url {
-    config: Config,
+struct Said {
     mode: Option<String>,
     roots: Option<String>,
+    certificate: Option<String>,
+    key: Option<String>,
 }
 
 pub(super) fn access(system: &Postgres, credentials: &Credentials) -> Result<Access, Failure> {
     let said = |name: &str| credentials.variable(name).filter(|text| !text.is_empty());
-    let Url { mut config, mode, roots } = said("DATABASE_URL").map_or(Ok(Url::default()), url)?;
+    let (mut config, url) = said("DATABASE_URL").map_or(Ok(Default::default()), url)?;
     fill(&mut config, &said)?;
     server(&mut config, system)?;
     database(&mut config, system)?;
     if config.get_user().is_none() {
         return Err(Failure::Resource("the credentials name no user: PGUSER or DATABASE_URL does".to_owned()));
     }
-    let mode = mode.as_deref().or_else(|| said("PGSSLMODE"));
-    let roots = roots.as_deref().or_else(|| said("PGSSLROOTCERT"));
-    let roots = roots_of(mode, roots, is_local(&config), credentials)?;
-    config.ssl_mode(if roots.is_some() { SslMode::Require } else { SslMode::Disable });
-    Ok(Access { config, roots })
+    let tls = tls(&url.or(&said), is_local(&config), credentials)?;
+    config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
+    Ok(Access { config, tls })
 }
 
 /// What a URL says beyond what the client knows is taken out of it: it verifies or does not, and has nothing in between.
-fn url(text: &str) -> Result<Url, Failure> {
+fn url(text: &str) -> Result<(Config, Said), Failure> {
     // The cause of a failure may quote a part of it.
     let unfit =
         || Failure::Resource("DATABASE_URL is no URL like postgresql://USER:PASSWORD@HOST:PORT/DATABASE".to_owned());
@@ -66,17 +65,33 @@ fn url(text: &str) -> Result<Url, Failure> {
         return Err(unfit());
     }
     let (start, query) = text.split_once('?').unwrap_or((text, ""));
-    let (mut mode, mut roots, mut rest) = (None, None, Vec::new());
+    let (mut tls, mut rest) = (Said::default(), Vec::new());
+    let path = |value: &str| Some(value.replace("%2F", "/").replace("%2f", "/"));
     for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
         match parameter.split_once('=') {
-            Some(("sslmode", value)) => mode = Some(value.to_owned()),
-            Some(("sslrootcert", value)) => roots = Some(value.replace("%2F", "/").replace("%2f", "/")),
+            Some(("sslmode", value)) => tls.mode = Some(value.to_owned()),
+            Some(("sslrootcert", value)) => tls.roots = path(value),
+            Some(("sslcert", value)) => tls.certificate = path(value),
+            Some(("sslkey", value)) => tls.key = path(value),
             _ => rest.push(parameter),
         }
     }
     let plain = if rest.is_empty() { start.to_owned() } else { format!("{start}?{}", rest.join("&")) };
     let config = plain.parse().map_err(|_| unfit())?;
-    Ok(Url { config, mode, roots })
+    Ok((config, tls))
+}
+
+impl Said {
+    /// The variables say what the URL does not.
+    fn or<'a>(self, said: &impl Fn(&str) -> Option<&'a str>) -> Self {
+        let or = |own: Option<String>, name| own.or_else(|| said(name).map(str::to_owned));
+        Self {
+            mode: or(self.mode, "PGSSLMODE"),
+            roots: or(self.roots, "PGSSLROOTCERT"),
+            certificate: or(self.certificate, "PGSSLCERT"),
+            key: or(self.key, "PGSSLKEY"),
+        }
+    }
 }
 
 fn fill<'a>(config: &mut Config, said: &impl Fn(&str) -> Option<&'a str>) -> Result<(), Failure> {
@@ -141,20 +156,25 @@ fn database(config: &mut Config, system: &Postgres) -> Result<(), Failure> {
     }
 }
 
-fn roots_of(
-    mode: Option<&str>,
-    roots: Option<&str>,
-    is_local: bool,
-    credentials: &Credentials,
-) -> Result<Option<Roots>, Failure> {
-    let named = || match roots {
-        None | Some("system") => Roots::Machine,
-        Some(name) => Roots::File(credentials.file(name).unwrap_or_else(|| PathBuf::from(name))),
+fn tls(said: &Said, is_local: bool, credentials: &Credentials) -> Result<Option<Tls>, Failure> {
+    let file = |name: &String| credentials.file(name).unwrap_or_else(|| PathBuf::from(name));
+    let client = match (&said.certificate, &said.key) {
+        (None, None) => None,
+        (Some(certificate), Some(key)) => Some(Client { certificate: file(certificate), key: file(key) }),
+        (Some(_), None) | (None, Some(_)) => {
+            return Err(Failure::Resource("PGSSLCERT and PGSSLKEY belong together, one is missing".to_owned()));
+        }
     };
-    match mode {
+    let is_asked = said.roots.is_some() || client.is_some();
+    let roots = match &said.roots {
+        None => Roots::Machine,
+        Some(name) if name == "system" => Roots::Machine,
+        Some(name) => Roots::File(file(name)),
+    };
+    match said.mode.as_deref() {
         Some("disable") => Ok(None),
-        None | Some("allow" | "prefer") if is_local && roots.is_none() => Ok(None),
-        None | Some("allow" | "prefer" | "require" | "verify-ca" | "verify-full") => Ok(Some(named())),
+        None | Some("allow" | "prefer") if is_local && !is_asked => Ok(None),
+        None | Some("allow" | "prefer" | "require" | "verify-ca" | "verify-full") => Ok(Some(Tls { roots, client })),
         Some(_) => {
             Err(Failure::Resource("PGSSLMODE is none of disable, require, verify-ca and verify-full".to_owned()))
         }

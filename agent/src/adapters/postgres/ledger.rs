@@ -27,6 +27,8 @@ pub(super) struct Ledger {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct Row {
     pub(super) version: String,
+    /// Of its file.
+    pub(super) name: String,
     pub(super) checksum: String,
     pub(super) operation: String,
     /// The name of the session that runs it.
@@ -51,8 +53,8 @@ impl Ledger {
 const LEDGER: &str = "
     SELECT pg_is_in_recovery(), r.owner, r.identity::text, r.highest_fence, r.revision,
       (SELECT o.revision FROM holdfast.operation o WHERE o.schema_name = r.schema_name AND o.operation = $2),
-      (SELECT coalesce(json_agg(json_build_object('version', m.version, 'checksum', m.checksum, 'operation', m.operation,
-         'session', m.session, 'is_done', m.done_at IS NOT NULL)), '[]')::text
+      (SELECT coalesce(json_agg(json_build_object('version', m.version, 'name', m.name, 'checksum', m.checksum,
+         'operation', m.operation, 'session', m.session, 'is_done', m.done_at IS NOT NULL)), '[]')::text
        FROM holdfast.migration m WHERE m.schema_name = r.schema_name),
       (SELECT min(a.version) FROM holdfast.abandoned a WHERE a.schema_name = r.schema_name AND a.operation = $2)
     FROM holdfast.resource r WHERE r.schema_name = $1";

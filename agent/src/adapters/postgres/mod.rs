@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   adapter                                       server
-//!   deploy:  SELECT holdfast.apply(..., sql) ──▶  as the deploy role: the migration's SQL
+//!   deploy:  SELECT holdfast.apply(..., sql) ──▶  as the deploy role: the migration's SQL, and what it deferred
 //!                                                 as the owner: lock the row, compare fence and revision, write ledger and row
 //!                                                 all of it one transaction, or none
 //!   fence:   SELECT holdfast.raise_fence(n)  ──▶  as the owner: lock the row, raise
@@ -44,7 +44,7 @@ use holdfast_common::outcome::Reading;
 use holdfast_common::system::{Change, Migrate, Postgres};
 use tokio_postgres::types::Type;
 
-use super::system::{Adapter, Applied, Call as Asked, Credentials, Failure, Order};
+use super::system::{Adapter, Applied, Call as Asked, Credentials, Failure, Order, Raised};
 
 pub use calls::Call;
 pub use setup::Claim;
@@ -111,10 +111,11 @@ impl Adapter for Migrations<'_> {
         inspect::inspect(&session, self.order, self.system)
     }
 
-    fn raise(&self, fence: Fence) -> Result<(), Failure> {
+    fn raise(&self, fence: Fence) -> Result<Raised, Failure> {
         let session = Session::open(&self.access, READER)?;
         let (owner, fence) = (ledger::owner(self.order), number(fence)?);
         let parameters = [(&self.system.schema as _, Type::TEXT), (&owner as _, Type::TEXT), (&fence as _, Type::INT8)];
-        session.query(calls::Call::Raise, RAISE, &parameters).map(drop).map_err(|error| refusal::reading(&error))
+        let raised = session.query(calls::Call::Raise, RAISE, &parameters);
+        raised.map(|_| Raised::Now).map_err(|error| refusal::reading(&error))
     }
 }

@@ -5,6 +5,7 @@
 //! | ZH001 | | a higher fence was seen |
 //! | ZH002 | | another revision |
 //! | ZH003, ZH004, ZH005 | the resource is not what it was declared to be | the same |
+//! | ZH009 | | the same: its record was changed by hand |
 //! | ZH006 | | the file's content |
 //! | ZH007, ZH008 | | not known: somebody runs it, or nobody saw it end |
 //! | 40xxx but 40003, 53xxx, 55P03, 57P03 | try later | the same: the server rolled it back |
@@ -66,7 +67,7 @@ pub(super) fn changing(error: &Error, fence: Fence, expected: Option<&Revision>)
             let found = db.detail().and_then(|text| Revision::new(text).ok());
             Failure::Revision { expected: expected.clone(), found }
         }
-        ("ZH002" | "ZH003" | "ZH004" | "ZH005", _) => Failure::Resource(told(error)),
+        ("ZH002" | "ZH003" | "ZH004" | "ZH005" | "ZH009", _) => Failure::Resource(told(error)),
         ("ZH007" | "ZH008", _) => Failure::Machinery(told(error)),
         _ if is_error && is_transient(db) => Failure::Transient(told(error)),
         _ if is_error && !is_silent(code) => Failure::Content(told(error)),

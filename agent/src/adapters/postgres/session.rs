@@ -47,10 +47,10 @@ impl Session {
         config.application_name(name).connect_timeout(CONNECT);
         before(Call::Connect);
         let connect = async {
-            let (client, connection) = match &access.roots {
-                Some(roots) => {
+            let (client, connection) = match &access.tls {
+                Some(asked) => {
                     let (client, connection) =
-                        config.connect(tls::connector(roots)?).await.map_err(|e| refusal::connecting(&e))?;
+                        config.connect(tls::connector(asked)?).await.map_err(|e| refusal::connecting(&e))?;
                     (client, tokio::spawn(async move { drop(connection.await) }))
                 }
                 None => {

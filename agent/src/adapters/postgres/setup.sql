@@ -10,7 +10,7 @@
 --
 -- Refusals have a SQLSTATE of their own:
 --   ZH001 fenced off   ZH002 another revision   ZH003 another owner   ZH004 no such resource   ZH005 another role
---   ZH006 another content   ZH007 begun, and not known to be done   ZH008 taken over
+--   ZH006 another content   ZH007 begun, and not known to be done   ZH008 taken over   ZH009 the ledger and the row don't agree
 --
 -- What runs as the owner names everything in full, takes no SQL from outside, and looks nothing up in a schema of others.
 BEGIN;
@@ -158,7 +158,7 @@ BEGIN
   SELECT * INTO m FROM holdfast.migration WHERE schema_name = a_schema AND version = a_version;
   IF FOUND AND m.done_at IS NOT NULL THEN
     IF m.checksum <> a_checksum THEN
-      RAISE EXCEPTION 'version % was applied with another content', a_version USING ERRCODE = 'ZH006';
+      RAISE EXCEPTION 'it was applied as % with another content', m.name USING ERRCODE = 'ZH006';
     END IF;
     RETURN false;
   END IF;
@@ -200,6 +200,19 @@ BEGIN
 END
 $holdfast$;
 
+-- Writes what the schema is at now, by which operation, and with its last version that the operation is whole. The row is locked.
+CREATE OR REPLACE FUNCTION holdfast.leave(a_schema text, an_operation text, a_fence bigint, a_version text, is_last boolean)
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $holdfast$
+BEGIN
+  UPDATE holdfast.resource SET highest_fence = greatest(highest_fence, a_fence), revision = a_version, operation = an_operation
+    WHERE schema_name = a_schema;
+  IF is_last THEN
+    INSERT INTO holdfast.operation (schema_name, operation, fence, revision) VALUES (a_schema, an_operation, a_fence, a_version);
+  END IF;
+  PERFORM holdfast.durably();
+END
+$holdfast$;
+
 -- Writes that a version is there: the fence and the revision are compared under the row's lock, in the transaction of the effect.
 CREATE OR REPLACE FUNCTION holdfast.record(a_schema text, an_owner text, an_operation text, a_fence bigint, an_expected text, a_version text, a_name text, a_checksum text, is_last boolean)
 RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $holdfast$
@@ -210,15 +223,13 @@ BEGIN
   PERFORM holdfast.abandon(a_schema, a_version, a_fence);
   INSERT INTO holdfast.migration (schema_name, version, name, checksum, operation, fence, session, begun_at, done_at)
     VALUES (a_schema, a_version, a_name, a_checksum, an_operation, a_fence, current_setting('application_name'), now(), clock_timestamp());
-  UPDATE holdfast.resource SET highest_fence = a_fence, revision = a_version, operation = an_operation WHERE schema_name = a_schema;
-  IF is_last THEN
-    INSERT INTO holdfast.operation (schema_name, operation, fence, revision) VALUES (a_schema, an_operation, a_fence, a_version);
-  END IF;
-  PERFORM holdfast.durably();
+  PERFORM holdfast.leave(a_schema, an_operation, a_fence, a_version, is_last);
 END
 $holdfast$;
 
 -- Runs a migration as who calls it, and records it. One statement is one transaction, and EXECUTE takes no COMMIT: all or nothing.
+-- What the migration deferred runs here too, and a cursor that it holds is closed: at COMMIT both would run with the row locked, and
+-- a raise would wait for them.
 -- False: it had been applied before, and nothing ran.
 CREATE OR REPLACE FUNCTION holdfast.apply(a_schema text, an_owner text, an_operation text, a_fence bigint, an_expected text, a_version text, a_name text, a_checksum text, is_last boolean, statements text)
 RETURNS boolean LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $holdfast$
@@ -228,6 +239,8 @@ BEGIN
   END IF;
   PERFORM set_config('search_path', quote_ident(a_schema) || ', pg_temp', true);
   EXECUTE statements;
+  SET CONSTRAINTS ALL IMMEDIATE;
+  EXECUTE 'CLOSE ALL';
   PERFORM holdfast.record(a_schema, an_owner, an_operation, a_fence, an_expected, a_version, a_name, a_checksum, is_last);
   RETURN true;
 END
@@ -243,7 +256,8 @@ BEGIN
   IF is_new THEN
     PERFORM holdfast.expect(r, an_operation, an_expected);
     IF r.revision IS DISTINCT FROM a_revision THEN
-      RAISE EXCEPTION 'the revision is %', coalesce(r.revision, 'none yet') USING ERRCODE = 'ZH002', DETAIL = coalesce(r.revision, '');
+      RAISE EXCEPTION 'the ledger ends with %, and the record has the revision %', a_revision, coalesce(r.revision, 'none yet')
+        USING ERRCODE = 'ZH009';
     END IF;
     INSERT INTO holdfast.operation (schema_name, operation, fence, revision) VALUES (a_schema, an_operation, a_fence, a_revision);
     UPDATE holdfast.resource SET operation = an_operation WHERE schema_name = a_schema;
@@ -282,11 +296,7 @@ BEGIN
   IF NOT FOUND THEN
     RAISE EXCEPTION 'version % was taken over', a_version USING ERRCODE = 'ZH008';
   END IF;
-  UPDATE holdfast.resource SET revision = a_version, operation = an_operation WHERE schema_name = a_schema;
-  IF is_last THEN
-    INSERT INTO holdfast.operation (schema_name, operation, fence, revision) VALUES (a_schema, an_operation, a_fence, a_version);
-  END IF;
-  PERFORM holdfast.durably();
+  PERFORM holdfast.leave(a_schema, an_operation, a_fence, a_version, is_last);
 END
 $holdfast$;
 

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use holdfast_common::fence::Fence;
 use holdfast_common::outcome::Reading;
 use holdfast_common::system::System;
+use serde::{Deserialize, Serialize};
 
 use super::{Call, Credentials, Failure, Order};
 use crate::adapters::external::External;
@@ -24,6 +25,31 @@ pub enum Applied {
     Before,
 }
 
+/// How it came that a fence stands. Each way is good: what counts is that it stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[must_use]
+pub enum Raised {
+    /// The resource was asked, and took it.
+    Now,
+    /// It stood there before, so the resource was not asked.
+    Before,
+    /// The resource was asked and does not let in who asked, in its words. It stood there before.
+    NotLetIn(String),
+    /// The resource was asked, and what came back says nothing of it. That it stands was read.
+    Unsaid(String),
+}
+
+/// What a raise answers: the reading, and beside it how it came.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AfterRaise {
+    /// How it came that the fence stands.
+    pub raised: Raised,
+    /// The resource after it.
+    #[serde(flatten)]
+    pub reading: Reading,
+}
+
 /// What an adapter does. It is made for one order with one credential set, and blocks.
 pub trait Adapter {
     /// Says what would be refused, without the means to change anything.
@@ -33,7 +59,7 @@ pub trait Adapter {
     /// Reads. What can't be read is an error, never "not there".
     fn inspect(&self) -> Result<Reading, Failure>;
     /// Raises the highest fence: repeatable, and never down. When it returns every lower fence is refused for good.
-    fn raise(&self, fence: Fence) -> Result<(), Failure>;
+    fn raise(&self, fence: Fence) -> Result<Raised, Failure>;
 }
 
 /// Carries out the order on standard input.
@@ -86,14 +112,14 @@ fn carry_out(order: &Order, adapter: &dyn Adapter) -> Result<(), Failure> {
         }
         Call::Raise { fence } => {
             halt::set_who(Who::Raise);
-            adapter.raise(fence)?;
-            answer(&adapter.inspect()?)
+            let raised = adapter.raise(fence)?;
+            answer(&AfterRaise { raised, reading: adapter.inspect()? })
         }
     }
 }
 
-fn answer(reading: &Reading) -> Result<(), Failure> {
-    let text = serde_json::to_string(reading).expect("plain data serializes");
+fn answer(answer: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string(answer).expect("plain data serializes");
     writeln!(std::io::stdout(), "{text}").map_err(|error| Failure::Machinery(format!("could not answer: {error}")))
 }
 

@@ -21,6 +21,6 @@ mod failure;
 mod order;
 
 pub(crate) use call::main;
-pub use call::{Adapter, Applied};
+pub use call::{Adapter, AfterRaise, Applied, Raised};
 pub use failure::Failure;
 pub use order::{Call, Credentials, Operation, Order};

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use holdfast_agent::adapters::system::{Call, Operation};
-use holdfast_common::adapter::Capability;
+use holdfast_common::adapter::{Capability, Enforce};
 use holdfast_common::fence::Fence;
-use holdfast_common::system::System;
+use holdfast_common::system::{Change, System};
 
 use super::{Named, Subject};
 use crate::http::api::{Api, FENCE, INSPECT};
@@ -14,20 +14,44 @@ use crate::http::proxy::Manner;
 use crate::http::scene::{OWNER, Scene, to_revision};
 use crate::support::eventually;
 
-/// A fresh resource behind the example's API.
+/// A fresh resource behind the example's API, as far as its target declares that it checks.
 pub(crate) struct HttpSubject {
     scene: Scene,
     replaced: u32,
 }
+
+/// What an API that checks fences is told where its target declares none: the same each time, so that it tells old from new by none.
+const ANY_FENCE: &str = "1";
 
 impl HttpSubject {
     pub(crate) fn new() -> Self {
         Self { scene: Scene::new(), replaced: 0 }
     }
 
-    fn operation(named: &Named) -> Operation {
-        let expected_revision = named.expected.clone();
-        Operation { expected_revision, ..to_revision(named.operation.clone(), named.revision.as_str(), 0) }
+    /// It compares the revision in the step of the effect, and nothing else.
+    pub(crate) fn with_revisions() -> Self {
+        let mut subject = Self::new();
+        let http = &mut subject.scene.http;
+        (http.enforce, http.fence, http.headers.fence) = (Enforce::Revision, None, None);
+        "/fence".clone_into(&mut http.pointers.fence);
+        subject
+    }
+
+    /// It compares nothing: the adapter looks at the revision before, and something may come between the two.
+    pub(crate) fn with_nothing() -> Self {
+        let mut subject = Self::with_revisions();
+        let http = &mut subject.scene.http;
+        (http.enforce, http.headers.expected) = (Enforce::None, None);
+        subject
+    }
+
+    fn operation(&self, named: &Named) -> Operation {
+        let mut operation = to_revision(named.operation.clone(), named.revision.as_str(), 0);
+        operation.expected_revision.clone_from(&named.expected);
+        if let (None, Some(Change::Submit(submit))) = (&self.scene.http.headers.fence, &mut operation.change) {
+            submit.headers.insert("Holdfast-Fence".to_owned(), ANY_FENCE.to_owned());
+        }
+        operation
     }
 
     fn copy(&self) -> PathBuf {
@@ -42,20 +66,28 @@ impl Subject for HttpSubject {
         System::Http(Box::new(self.scene.http.clone())).capability(&change).expect("it is this system's")
     }
 
+    fn compares(&self) -> Enforce {
+        match self.scene.http.enforce {
+            Enforce::Fence => Enforce::Fence,
+            Enforce::Revision | Enforce::None => Enforce::Revision,
+        }
+    }
+
     fn calls(&self) -> Vec<&'static str> {
         vec!["read", "submit", "submitted", "poll"]
     }
 
     fn apply(&self, named: &Named, fence: Fence) -> Command {
-        self.scene.applying(&Self::operation(named), fence)
+        self.scene.applying(&self.operation(named), fence)
     }
 
     fn inspect(&self, named: &Named) -> Command {
-        self.scene.command(&Self::operation(named), Call::Inspect, INSPECT)
+        self.scene.command(&self.operation(named), Call::Inspect, INSPECT)
     }
 
     fn raise(&self, named: &Named, fence: Fence) -> Option<Command> {
-        Some(self.scene.command(&Self::operation(named), Call::Raise { fence }, FENCE))
+        let is_kept = self.scene.http.enforce == Enforce::Fence;
+        is_kept.then(|| self.scene.command(&self.operation(named), Call::Raise { fence }, FENCE))
     }
 
     /// It works on when nobody waits for it, so what it underwent is what it has come to at rest.

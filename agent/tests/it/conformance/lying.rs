@@ -8,6 +8,8 @@ use holdfast_common::fence::Fence;
 use holdfast_common::outcome::{OperationState, Reading};
 
 use super::command::{CommandSubject, says};
+use super::http::HttpSubject;
+use super::postgres::PostgresSubject;
 use super::release::ReleaseSubject;
 use super::{Make, Named, Subject, declared, killed, once, paused, stale};
 
@@ -177,6 +179,22 @@ fn a_look_before_the_effect_passes_for_a_fence_until_it_is_paused_in_between() {
 fn a_revision_that_nobody_compares_is_found() {
     let make: Make<'_> = &|| Box::new(Claims::of(CommandSubject::new(), |claims| claims.enforce = Enforce::Revision));
     is_caught(stale::of_two_operations_the_later_fence_is_last, make, "declares more than it does");
+}
+
+#[test]
+fn an_api_that_is_said_to_compare_more_or_less_than_it_does_is_found() {
+    let claim = |claims: &mut Capability| claims.enforce = Enforce::Revision;
+    let make: Make<'_> = &|| Box::new(Claims::of(HttpSubject::with_nothing(), claim));
+    is_caught(stale::of_two_operations_the_later_fence_is_last, make, "declares more than it does");
+    let make: Make<'_> = &|| Box::new(Claims::of(HttpSubject::new(), claim));
+    is_caught(stale::of_two_operations_the_later_fence_is_last, make, "declares less than it does");
+}
+
+#[test]
+fn a_fence_that_does_not_stop_what_has_begun_is_found() {
+    let make: Make<'_> = &|| Box::new(Claims::of(PostgresSubject::outside(), |claims| claims.enforce = Enforce::Fence));
+    stale::a_stale_fence_is_refused_after_a_raise(make);
+    is_caught(paused::an_attempt_paused_anywhere_changes_nothing_after_a_raise, make, "paused before statement");
 }
 
 #[test]

@@ -5,9 +5,9 @@
 //! | one operation, asked for twice or by two agents, takes effect once | adapters that read operations; others show that it does not |
 //! | a stale fence is refused, also by a process that stood still at any of its calls | `enforce = fence` |
 //! | a stale revision is refused in the same way | `enforce = revision` or `fence` |
-//! | something stale does take effect | `enforce = none`: the gap that is declared |
+//! | something stale does take effect | `enforce = none`, and of fences `enforce = revision`: the gap that is declared |
 //! | what is read after a raise stays true | `enforce = fence` |
-//! | a process that dies at any of its calls is read rightly, or as unknown; the next attempt completes it once | all |
+//! | a process that dies at any of its calls is read rightly, or as unknown; the next attempt completes it once | all, but for what repeats or read as unknown |
 //! | a look tells no more than is there, and nothing of what can't be reached | all |
 //! | a backup shows by its highest fence, another resource by its identity | `enforce = fence`; `inspect = operation` |
 //!
@@ -89,5 +89,8 @@ mod every {
     conformance!(external, super::ExternalSubject::new);
     conformance!(git, super::Repository::new);
     conformance!(http, super::HttpSubject::new);
+    conformance!(http_with_revisions, super::HttpSubject::with_revisions);
+    conformance!(http_with_nothing, super::HttpSubject::with_nothing);
     conformance!(postgres, super::PostgresSubject::new);
+    conformance!(postgres_outside_of_transactions, super::PostgresSubject::outside);
 }

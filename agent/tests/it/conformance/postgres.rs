@@ -12,7 +12,8 @@ use super::{Named, Subject};
 use crate::postgres::deaf;
 use crate::postgres::shop::{Role, Shop, setup};
 
-/// A schema. Each operation has a folder with one migration.
+/// A schema. Each operation has a folder with one migration: in a transaction, or a statement outside of one. The latter is compared
+/// with fence and revision at its begin alone, and whether it came to its end may never be known.
 pub(crate) struct PostgresSubject {
     shop: Shop,
     kept: Option<Backup>,
@@ -20,7 +21,16 @@ pub(crate) struct PostgresSubject {
 
 impl PostgresSubject {
     pub(crate) fn new() -> Self {
-        let shop = Shop::new();
+        Self::of(Shop::new())
+    }
+
+    pub(crate) fn outside() -> Self {
+        let mut shop = Shop::new();
+        shop.migrate.transaction = false;
+        Self::of(shop)
+    }
+
+    fn of(shop: Shop) -> Self {
         let subject = Self { shop, kept: None };
         subject.let_the_schema_count();
         subject
@@ -34,12 +44,20 @@ impl PostgresSubject {
         self.shop.sql("GRANT ALL ON SEQUENCE shop.underwent_number_seq TO shop_deploy");
     }
 
+    fn in_transaction(&self) -> bool {
+        self.shop.migrate.transaction
+    }
+
     fn order(&self, named: &Named) -> Order {
         let expected = named.expected.as_ref().map(|expected| expected.as_str());
         let mut order = self.shop.ordered(named.operation.clone(), named.revision.as_str(), expected);
         let folder = self.shop.folder.0.join(format!("only-{}", named.revision));
         std::fs::create_dir_all(&folder).unwrap();
-        let text = format!("-- holdfast: data=none\nINSERT INTO underwent (version) VALUES ('{}');\n", named.revision);
+        let outside = if self.in_transaction() { "" } else { " transaction=none" };
+        let text = format!(
+            "-- holdfast: data=none{outside}\nINSERT INTO underwent (version) VALUES ('{}');\n",
+            named.revision
+        );
         std::fs::write(folder.join(format!("{}_count.sql", named.revision)), text).unwrap();
         if let Some(Change::Migrate(Migrate { migrations, .. })) = &mut order.operation.change {
             folder.to_str().unwrap().clone_into(migrations);
@@ -52,12 +70,25 @@ impl Subject for PostgresSubject {
     fn capability(&self) -> Capability {
         let change = Change::Migrate(self.shop.migrate.clone());
         let declared = self.shop.order.system.capability(&change).unwrap();
-        assert_eq!(declared, Capability { inspect: Inspect::Operation, enforce: Enforce::Fence, outlives: true });
+        let enforce = if self.in_transaction() { Enforce::Fence } else { Enforce::None };
+        assert_eq!(declared, Capability { inspect: Inspect::Operation, enforce, outlives: true });
         declared
     }
 
+    fn compares(&self) -> Enforce {
+        Enforce::Fence
+    }
+
+    fn repeats_unknown(&self) -> bool {
+        !self.in_transaction()
+    }
+
     fn calls(&self) -> Vec<&'static str> {
-        vec!["connect", "read", "migrate", "close"]
+        if self.in_transaction() {
+            vec!["connect", "read", "migrate", "close"]
+        } else {
+            vec!["connect", "read", "parse", "begin", "statement", "end", "close"]
+        }
     }
 
     fn apply(&self, named: &Named, fence: Fence) -> Command {
@@ -101,7 +132,8 @@ impl Subject for PostgresSubject {
 
     fn lose_answer(&mut self, named: &Named, fence: Fence) -> Option<Command> {
         let mut order = self.order(named);
-        let port = deaf::line_to(self.shop.server.port());
+        let change = if self.in_transaction() { "holdfast.apply" } else { "holdfast.end_statement" };
+        let port = deaf::line_to(self.shop.server.port(), change);
         if let System::Postgres(system) = &mut order.system {
             system.server = Some(format!("127.0.0.1:{port}"));
         }

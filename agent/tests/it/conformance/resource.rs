@@ -43,13 +43,13 @@ pub(crate) fn a_resource_that_was_restored_from_a_backup_shows_it(make: Make<'_>
     scene.subject.back_up();
     let ended = scene.apply(2, 2);
     assert!(ended.is_good(), "{ended:?}");
-    let highest = (scene.enforces() == Enforce::Fence).then(|| scene.raised(2, 5).highest_fence).flatten();
+    let highest = (scene.compares() == Enforce::Fence).then(|| scene.raised(2, 5).highest_fence).flatten();
     scene.subject.restore();
     assert_eq!(scene.subject.underwent(), ["0001"], "the backup's own truth");
     if scene.inspects() != Inspect::None {
         let reading = scene.reading(2);
         scene.judge(2, &reading, false, "restored from a backup");
-        if scene.enforces() == Enforce::Fence {
+        if scene.compares() == Enforce::Fence {
             assert!(reading.highest_fence < highest, "it went back and does not show it: {reading:?}");
         }
     }
@@ -77,7 +77,7 @@ pub(crate) fn an_identity_stays_the_same(make: Make<'_>) {
         return;
     }
     let first = scene.reading(1).resource_identity;
-    if scene.enforces() == Enforce::Fence {
+    if scene.compares() == Enforce::Fence {
         assert_eq!(scene.raised(1, 2).resource_identity, first);
     }
     let ended = scene.apply(2, 3);

@@ -126,6 +126,10 @@ impl Scene {
         self.subject.capability().enforce
     }
 
+    pub(crate) fn compares(&self) -> Enforce {
+        self.subject.compares()
+    }
+
     pub(crate) fn inspects(&self) -> Inspect {
         self.subject.capability().inspect
     }

@@ -68,9 +68,15 @@ pub(crate) trait Subject {
         self.capability().inspect != Inspect::Operation
     }
 
-    /// Whether an expected revision is compared at the resource.
-    fn compares_revision(&self) -> bool {
-        self.capability().enforce != Enforce::None
+    /// What an attempt is refused for when it begins: all that is enforced in the step of the effect, and maybe more, which then
+    /// stops nothing that has begun.
+    fn compares(&self) -> Enforce {
+        self.capability().enforce
+    }
+
+    /// Whether an operation that reads as unknown may take effect again when it is asked for again.
+    fn repeats_unknown(&self) -> bool {
+        self.repeats()
     }
 
     /// Whether a reading tells this resource from another of its kind.

@@ -138,8 +138,17 @@ fn what_would_be_refused_is_refused_before_the_permit() {
     assert_eq!(ran(shop.apply(&shop.to(2, "0002"), fence(1))).0, Some(0));
     shop.file("0001_items.sql", &format!("{ONE}-- a word more"));
     shop.file("0003_last.sql", "-- holdfast: data=none\nSELECT 1");
-    refused(&shop, &shop.to(3, "0003"), 65, "applied with another content");
-    shop.file("0001_items.sql", ONE);
+    refused(&shop, &shop.to(3, "0003"), 65, "0001_items.sql was applied with another content");
+    let renamed = |from: &str, to: &str| {
+        fs::rename(shop.folder.0.join("db").join(from), shop.folder.0.join("db").join(to)).unwrap();
+    };
+    renamed("0001_items.sql", "0001_things.sql");
+    refused(&shop, &shop.to(3, "0003"), 65, "0001_things.sql was applied as 0001_items.sql with another content");
+    shop.file("0001_things.sql", ONE);
+    assert!(shop.examine(&shop.to(3, "0003")).status.success(), "what stands behind the version is free");
+    renamed("0001_things.sql", "1_items.sql");
+    refused(&shop, &shop.to(3, "0003"), 65, "1_items.sql was applied as 0001_items.sql: its version is 0001 for good");
+    renamed("1_items.sql", "0001_items.sql");
     refused(&shop, &shop.to(3, "0001"), 65, "beyond 0001");
     let mut other = shop.to(3, "0003");
     other.resource = holdfast_common::id::ResourceName::new("other").unwrap();

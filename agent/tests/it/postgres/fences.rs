@@ -116,6 +116,62 @@ fn a_migration_that_the_server_still_runs_is_seen_and_a_raise_rolls_it_back() {
     assert_eq!(shop.sql("SELECT to_regclass('shop.slow') IS NULL"), "t");
 }
 
+/// A migration whose own check is deferred to the end of its transaction, and does that.
+fn deferred(check: &str) -> String {
+    format!(
+        "-- holdfast: data=expand
+CREATE TABLE checked (i int);
+CREATE FUNCTION check_it() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {check}; RETURN NULL; END $$;
+CREATE CONSTRAINT TRIGGER check_it AFTER INSERT ON checked DEFERRABLE INITIALLY DEFERRED
+  FOR EACH ROW EXECUTE FUNCTION check_it();
+INSERT INTO checked VALUES (1);
+"
+    )
+}
+
+#[test]
+fn a_raise_does_not_wait_for_a_deferred_constraint() {
+    let shop = shop();
+    assert_eq!(ran(shop.apply(&shop.to(1, "0001"), fence(1))).0, Some(0));
+    shop.file("0002_slow.sql", &deferred("PERFORM pg_advisory_xact_lock(7)"));
+    let (held, order) = (Held::new(&shop), shop.to(2, "0002"));
+    let running = shop.apply(&order, fence(2)).spawn().unwrap();
+    waits(&shop);
+    let raised = shop.raise(&order, fence(3));
+    assert_eq!((raised.state, raised.highest_fence), (OperationState::NotApplied, Some(fence(3))));
+    held.let_go(&shop);
+    assert_eq!(ended(running), Some(73));
+    assert_eq!(shop.sql("SELECT to_regclass('shop.checked') IS NULL"), "t");
+}
+
+#[test]
+fn a_deferred_constraint_fails_before_anything_is_recorded() {
+    let shop = shop();
+    assert_eq!(ran(shop.apply(&shop.to(1, "0001"), fence(1))).0, Some(0));
+    let recorded = "(SELECT count(*) FROM holdfast.migration WHERE version = '0002')";
+    shop.file("0002_slow.sql", &deferred(&format!("RAISE 'refused with % of it recorded', {recorded}")));
+    let order = shop.to(2, "0002");
+    let (exit, text) = ran(shop.apply(&order, fence(2)));
+    assert_eq!(exit, Some(65), "{text}");
+    assert!(text.contains("0002_slow.sql: refused with 0 of it recorded"), "{text}");
+    assert_eq!(shop.inspect(&order).state, OperationState::NotApplied);
+    assert_eq!(shop.sql("SELECT to_regclass('shop.checked') IS NULL"), "t");
+}
+
+#[test]
+fn a_cursor_that_a_migration_holds_is_not_read_at_its_commit() {
+    let shop = shop();
+    assert_eq!(ran(shop.apply(&shop.to(1, "0001"), fence(1))).0, Some(0));
+    shop.file(
+        "0002_slow.sql",
+        "-- holdfast: data=expand
+CREATE FUNCTION read_late() RETURNS int LANGUAGE plpgsql AS $$ BEGIN RAISE 'read'; END $$;
+DECLARE late CURSOR WITH HOLD FOR SELECT read_late();
+",
+    );
+    assert_eq!(ran(shop.apply(&shop.to(2, "0002"), fence(2))), (Some(0), "applied\n".to_owned()));
+}
+
 #[test]
 fn a_killed_process_whose_server_goes_on_is_applied_once_it_has_committed() {
     let shop = shop();

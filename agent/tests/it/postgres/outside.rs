@@ -3,7 +3,7 @@
 use holdfast_common::outcome::OperationState;
 
 use super::shop::{Shop, ran, stopped_before};
-use crate::support::{fence, resume};
+use crate::support::{fence, operation, resume};
 
 const INDEX: &str = "-- holdfast: data=none transaction=none\nCREATE INDEX CONCURRENTLY item_id ON item (id);\n";
 
@@ -118,8 +118,13 @@ fn what_a_person_saw_to_be_done_can_be_written_down() {
         Some(shop.inspect(&order)).filter(|seen| seen.state != OperationState::Applying)
     });
     assert_eq!(seen.state, OperationState::Unknown);
-    // As docs/postgres.md has it.
+    // As docs/postgres.md has it. The one without the other is refused before the permit.
     shop.sql("UPDATE holdfast.migration SET done_at = now() WHERE schema_name = 'shop' AND version = '0002'");
+    let next = shop.ordered(operation(2), "0002", Some("0001"));
+    for (exit, text) in [ran(shop.apply(&next, fence(2))), ran(shop.examining(&next))] {
+        assert_eq!(exit, Some(78), "{text}");
+        assert!(text.contains("the ledger ends with 0002, and the record has the revision 0001"), "{text}");
+    }
     shop.sql("UPDATE holdfast.resource SET revision = '0002' WHERE schema_name = 'shop'");
     let next = shop.to(2, "0002");
     assert_eq!(ran(shop.apply(&next, fence(2))).0, Some(0));

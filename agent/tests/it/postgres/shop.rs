@@ -128,7 +128,11 @@ impl Shop {
     }
 
     pub(crate) fn examine(&self, order: &Order) -> Output {
-        self.call(order, Call::Examine { archive: None, work: self.folder.0.clone() }, Role::Inspect).output().unwrap()
+        self.examining(order).output().unwrap()
+    }
+
+    pub(crate) fn examining(&self, order: &Order) -> Command {
+        self.call(order, Call::Examine { archive: None, work: self.folder.0.clone() }, Role::Inspect)
     }
 
     pub(crate) fn apply(&self, order: &Order, fence: Fence) -> Command {

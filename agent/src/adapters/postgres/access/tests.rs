@@ -51,7 +51,7 @@ fn tls_is_left_out_only_where_nobody_can_listen_or_the_host_says_so() {
     let roots = |host: &str, more: &[(&str, &str)]| {
         let mut said = vec![("PGHOST", host), ("PGUSER", "deploy"), ("PGDATABASE", "shop")];
         said.extend(more);
-        of(&system(None, None), &said).map(|access| access.roots)
+        of(&system(None, None), &said).map(|access| access.tls.map(|tls| tls.roots))
     };
     for local in ["/run/postgresql", "127.0.0.1", "::1", "localhost"] {
         assert_eq!(roots(local, &[]), Ok(None));
@@ -66,10 +66,30 @@ fn tls_is_left_out_only_where_nobody_can_listen_or_the_host_says_so() {
     let file = Some(Roots::File(PathBuf::from("/etc/db.pem")));
     assert_eq!(roots("localhost", &[("PGSSLROOTCERT", "/etc/db.pem")]), Ok(file.clone()));
     let url = "postgresql://deploy@db/shop?sslmode=verify-full&sslrootcert=%2Fetc%2Fdb.pem&connect_timeout=3";
-    assert_eq!(of(&system(None, None), &[("DATABASE_URL", url)]).map(|access| access.roots), Ok(file));
+    assert_eq!(
+        of(&system(None, None), &[("DATABASE_URL", url)]).map(|access| access.tls.map(|tls| tls.roots)),
+        Ok(file)
+    );
     let elsewhere = "postgresql://deploy@localhost/shop?hostaddr=192.0.2.1";
     let found = of(&system(None, None), &[("DATABASE_URL", elsewhere)]);
-    assert_eq!(found.map(|access| access.roots), Ok(Some(Roots::Machine)));
+    assert_eq!(found.map(|access| access.tls.map(|tls| tls.roots)), Ok(Some(Roots::Machine)));
+}
+
+#[test]
+fn a_certificate_of_the_clients_own_asks_for_tls_and_comes_with_its_key() {
+    let tls = |more: &[(&str, &str)]| {
+        let mut said = vec![("PGHOST", "localhost"), ("PGUSER", "deploy"), ("PGDATABASE", "shop")];
+        said.extend(more);
+        of(&system(None, None), &said).map(|access| access.tls)
+    };
+    let client = Client { certificate: "/etc/us.pem".into(), key: "/etc/us.key".into() };
+    let expected = Some(Tls { roots: Roots::Machine, client: Some(client) });
+    assert_eq!(tls(&[("PGSSLCERT", "/etc/us.pem"), ("PGSSLKEY", "/etc/us.key")]), Ok(expected.clone()));
+    let url = "postgresql://deploy@localhost/shop?sslcert=%2Fetc%2Fus.pem&sslkey=/etc/us.key";
+    assert_eq!(of(&system(None, None), &[("DATABASE_URL", url)]).map(|access| access.tls), Ok(expected));
+    for alone in [[("PGSSLCERT", "/etc/us.pem")], [("PGSSLKEY", "/etc/us.key")]] {
+        assert!(matches!(tls(&alone), Err(Failure::Resource(_))), "{alone:?}");
+    }
 }
 
 #[test]

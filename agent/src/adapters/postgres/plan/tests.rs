@@ -20,6 +20,7 @@ fn files() -> Vec<Migration> {
 fn row(file: &Migration, operation: &str, is_done: bool) -> Row {
     Row {
         version: file.version.as_str().to_owned(),
+        name: file.name.clone(),
         checksum: file.checksum.clone(),
         operation: operation.to_owned(),
         session: String::new(),
@@ -63,10 +64,22 @@ fn what_is_not_applied_runs_in_order() {
 }
 
 #[test]
-fn a_version_that_is_written_with_more_zeros_does_not_run_again() {
-    let mut renamed = files();
-    renamed[0].version = Version::of("0001");
-    assert_eq!(planned(renamed, vec![row(&files()[0], "o", true)]).unwrap(), ["2", "10"]);
+fn a_version_that_is_written_in_another_way_is_refused_by_both_names() {
+    let (mut renamed, known) = (files(), files().remove(0));
+    renamed[0] = Migration { version: Version::of("0001"), name: "0001_x.sql".to_owned(), ..known.clone() };
+    for (is_done, was) in [(true, "applied"), (false, "begun")] {
+        let Err(Failure::Content(text)) = planned(renamed.clone(), vec![row(&known, "o", is_done)]) else {
+            panic!("{was}")
+        };
+        assert_eq!(text, format!("0001_x.sql was {was} as 1_x.sql: its version is 1 for good, so call it so again"));
+    }
+}
+
+#[test]
+fn what_stands_behind_the_version_is_free() {
+    let mut named = files();
+    named[0].name = "1_another.sql".to_owned();
+    assert_eq!(planned(named, vec![row(&files()[0], "o", true)]).unwrap(), ["2", "10"]);
 }
 
 #[test]
@@ -76,11 +89,24 @@ fn what_does_not_fit_the_ledger_is_refused() {
         Err(Failure::Content(text)) => assert!(text.contains(why), "{text}"),
         other => panic!("{other:?}"),
     };
-    says(files(), vec![row(&file("1", "-- holdfast: data=expand"), "o", true)], "applied with another content");
+    says(
+        files(),
+        vec![row(&file("1", "-- holdfast: data=expand"), "o", true)],
+        "1_x.sql was applied with another content",
+    );
     says(files(), vec![row(&file("11", ""), "o", true)], "beyond 10");
     says(files(), vec![row(&all[1], "o", true)], "1_x.sql comes before 2");
     says(files(), vec![row(&all[1], "o", false)], "2 was begun by o");
     says(vec![file("10", "SELECT")], vec![], "does not begin with");
+}
+
+#[test]
+fn a_record_that_the_ledger_contradicts_is_refused() {
+    let rows = files().iter().map(|file| row(file, "o", true)).collect();
+    let by_hand = Ledger { revision: Some("2".to_owned()), ..ledger(rows) };
+    let planned = plan(files(), &by_hand, &migrate(DataEffect::Expand, true), &operation(Some("2")));
+    let Err(Failure::Resource(text)) = planned else { panic!("{planned:?}") };
+    assert_eq!(text, "the ledger ends with 10, and the record has the revision 2");
 }
 
 #[test]
