@@ -17,7 +17,7 @@ use crate::session::Welcome;
 /// The live session.
 pub(super) struct Live {
     pub(super) id: SessionId,
-    pub(super) outgoing: mpsc::Sender<ConnectRequest>,
+    outgoing: mpsc::Sender<ConnectRequest>,
     pub(super) heartbeat: Millis,
     pub(super) max_text: usize,
     pub(super) next_heartbeat: Boot,

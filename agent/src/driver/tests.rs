@@ -260,6 +260,15 @@ fn ended(detail: &str) -> Event {
     Event::Hand(HandEvent::Ended(claim().attempt, step_name(), told))
 }
 
+fn beats(said: &[Message]) -> Vec<&v1::Heartbeat> {
+    said.iter().filter_map(|message| if let Message::Heartbeat(beat) = message { Some(beat) } else { None }).collect()
+}
+
+/// The number of the last one.
+fn last_beat(said: &[Message]) -> u64 {
+    beats(said).last().expect("a heartbeat").number
+}
+
 fn reports(said: &[Message]) -> Vec<&v1::Report> {
     said.iter().filter_map(|message| if let Message::Report(report) = message { Some(report) } else { None }).collect()
 }

@@ -5,12 +5,6 @@ use crate::driver::lease::until;
 
 const HOUR: u64 = 3_600_000;
 
-fn beat_of(said: &[Message]) -> u64 {
-    let beats =
-        said.iter().filter_map(|said| if let Message::Heartbeat(beat) = said { Some(beat.number) } else { None });
-    beats.max().expect("a heartbeat")
-}
-
 fn is_permit_request(message: &Message) -> bool {
     matches!(message, Message::PermitRequest(_))
 }
@@ -78,7 +72,7 @@ fn after_a_suspend_no_step_begins_before_the_coordinator_was_asked() {
     assert!(!agent.said().iter().any(is_permit_request));
     *agent.now.0.borrow_mut() += HOUR / 2;
     agent.driver.as_mut().unwrap().step(Vec::new());
-    let number = beat_of(&agent.said());
+    let number = last_beat(&agent.said());
     agent.driver.as_mut().unwrap().journal.bound(false);
     agent.driver.as_mut().unwrap().step(Vec::new());
     assert_eq!(agent.did(), Vec::<String>::new(), "nothing begins");

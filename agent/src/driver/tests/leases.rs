@@ -7,10 +7,7 @@ fn lease_counts_from_when_the_heartbeat_was_sent() {
     let mut agent = Agent::new();
     agent.connect(1, 1);
     agent.tell(1, offer());
-    let said = agent.said();
-    let numbers =
-        said.iter().filter_map(|message| if let Message::Heartbeat(beat) = message { Some(beat.number) } else { None });
-    let number = numbers.max().unwrap();
+    let number = last_beat(&agent.said());
     // The answer comes when the lease it gives has run out already, counted from the sending.
     *agent.now.0.borrow_mut() = 1_000 + 20_000;
     agent.tell(1, FromCoordinator::Renewed { number, leases: vec![(claim(), Some(Millis(10_000)))] });
@@ -32,11 +29,7 @@ fn attempt_is_superseded_also_by_an_answer_to_no_heartbeat_and_never_renewed_by_
     agent.said();
     *agent.now.0.borrow_mut() += 1_000;
     agent.step(Event::Hand(HandEvent::Tombstoned(claim().attempt, step_name())));
-    let claims = agent
-        .said()
-        .iter()
-        .map(|said| if let Message::Heartbeat(beat) = said { beat.claims.len() } else { 0 })
-        .sum::<usize>();
+    let claims = beats(&agent.said()).iter().map(|beat| beat.claims.len()).sum::<usize>();
     assert_eq!(claims, 0, "a superseded attempt asks for no lease");
 }
 
@@ -48,9 +41,7 @@ fn a_lease_that_is_lost_while_its_process_may_run_is_answered_by_a_new_session()
         *agent.now.0.borrow_mut() += 20_000;
         agent.driver.as_mut().unwrap().step(Vec::new());
         let said = agent.said();
-        let beats =
-            said.iter().filter_map(|said| if let Message::Heartbeat(beat) = said { Some(beat.number) } else { None });
-        let number = if in_heartbeat { beats.max().unwrap() } else { 0 };
+        let number = if in_heartbeat { last_beat(&said) } else { 0 };
         agent.tell(1, FromCoordinator::Renewed { number, leases: vec![(claim(), None)] });
         *agent.now.0.borrow_mut() += 20_000;
         agent.driver.as_mut().unwrap().step(Vec::new());

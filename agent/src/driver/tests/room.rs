@@ -48,8 +48,7 @@ fn a_heartbeat_says_what_the_host_has_no_room_for() {
     *agent.now.0.borrow_mut() += 1_000;
     agent.driver.as_mut().unwrap().step(Vec::new());
     let said = agent.said();
-    let mut beats = said.iter().filter_map(|said| if let Message::Heartbeat(beat) = said { Some(beat) } else { None });
-    let no_room = beats.next_back().and_then(|beat| beat.no_room.clone()).expect("it says so");
+    let no_room = beats(&said).last().and_then(|beat| beat.no_room.clone()).expect("it says so");
     assert!(no_room.begins_no_step && no_room.why.contains("the disk is full"), "{no_room:?}");
 }
 
