@@ -128,6 +128,7 @@ impl Findings {
             }
             Some(_) | None => {}
         }
+        self.at(&place, resource);
         for (key, name) in [("user", &resource.user), ("inspect_user", &resource.inspect_user)] {
             match name {
                 Some(_) if !is_command => {
@@ -140,6 +141,33 @@ impl Findings {
         }
         for (name, set) in resource.credentials.named() {
             self.credentials(&format!("{place}: credentials.{name}"), set.clone(), occasion);
+        }
+    }
+
+    fn at(&mut self, place: &str, resource: &Resource) {
+        let name = &resource.adapter;
+        let has_places = [Adapter::Git, Adapter::Http, Adapter::Postgres].iter().any(|one| one.name() == name);
+        match resource.at.as_deref() {
+            None if has_places && name != Adapter::Postgres.name() && !resource.credentials.is_empty() => {
+                self.warnings.push(format!(
+                    "{place}: it has credentials and no `at`, so nothing is asked that is on the network: list where they may go"
+                ));
+            }
+            None => {}
+            Some(_) if name == Adapter::Release.name() => {
+                self.errors.push(format!("{place}: a release has a root, not an `at`"));
+            }
+            Some(_) if !has_places => self.errors.push(format!(
+                "{place}: where adapter {name} goes can't be told from a target; `at` is for git, http and postgres"
+            )),
+            Some([]) => {
+                self.errors.push(format!("{place}: at lists nothing, so nothing is allowed; leave it out to allow all"))
+            }
+            Some(listed) => {
+                for odd in listed.iter().filter(|one| !one.is_for(name)) {
+                    self.errors.push(format!("{place}: at {odd} is nothing that adapter {name} reaches"));
+                }
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use holdfast_common::fence::Fence;
 use holdfast_common::system::Submit;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, IF_MATCH};
+use reqwest::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, IF_MATCH};
 
 use super::Api;
 use crate::adapters::system::Failure;
@@ -49,6 +49,10 @@ pub(super) fn number(fence: Fence) -> String {
 pub(super) fn header(name: &str, text: &str) -> Result<(HeaderName, HeaderValue), Failure> {
     let found = HeaderName::from_bytes(name.as_bytes());
     let found = found.map_err(|_| Failure::Content(format!("{name:?} is no name of a header")))?;
+    // It would name another server behind the same address, which the host's policy was not asked about.
+    if found == HOST {
+        return Err(Failure::Content("the header host can't be declared: the URL says it".to_owned()));
+    }
     let text = if found == IF_MATCH { format!("\"{text}\"") } else { text.to_owned() };
     let value = value(name, &text)?;
     Ok((found, value))

@@ -45,6 +45,7 @@ impl ExternalSubject {
             },
             call,
             program: Some(example().to_owned()),
+            is_placed: false,
             cache: self.folder.0.join("cache"),
         }
     }
