@@ -117,13 +117,12 @@ impl Place {
 
     /// Whether that adapter reaches such places at all.
     #[must_use]
-    pub fn is_for(&self, adapter: &str) -> bool {
-        let of = match &self.is {
-            Is::Folder(_) | Is::Url { scheme: Scheme::Ssh, .. } => [Adapter::Git].as_slice(),
-            Is::Url { scheme: Scheme::Http | Scheme::Https, .. } => &[Adapter::Git, Adapter::Http],
-            Is::Database { .. } => &[Adapter::Postgres],
-        };
-        of.iter().any(|of| of.name() == adapter)
+    pub fn is_for(&self, adapter: Adapter) -> bool {
+        match &self.is {
+            Is::Folder(_) | Is::Url { scheme: Scheme::Ssh, .. } => adapter == Adapter::Git,
+            Is::Url { scheme: Scheme::Http | Scheme::Https, .. } => matches!(adapter, Adapter::Git | Adapter::Http),
+            Is::Database { .. } => adapter == Adapter::Postgres,
+        }
     }
 
     /// The same, a folder changed.

@@ -7,7 +7,7 @@ use std::path::Path;
 use holdfast_common::adapter::Adapter;
 
 use super::User;
-use crate::config::{Config, CredentialSet, Resource};
+use crate::config::{Config, CredentialSet, Place, Resource};
 use crate::enrol::Folder;
 use crate::secrets::{self, SHORTEST};
 
@@ -144,30 +144,36 @@ impl Findings {
         }
     }
 
+    /// An unknown adapter is told as that.
     fn at(&mut self, place: &str, resource: &Resource) {
-        let name = &resource.adapter;
-        let has_places = [Adapter::Git, Adapter::Http, Adapter::Postgres].iter().any(|one| one.name() == name);
-        match resource.at.as_deref() {
-            None if has_places && name != Adapter::Postgres.name() && !resource.credentials.is_empty() => {
-                self.warnings.push(format!(
-                    "{place}: it has credentials and no `at`, so nothing is asked that is on the network: list where they may go"
-                ));
-            }
-            None => {}
-            Some(_) if name == Adapter::Release.name() => {
-                self.errors.push(format!("{place}: a release has a root, not an `at`"));
-            }
-            Some(_) if !has_places => self.errors.push(format!(
-                "{place}: where adapter {name} goes can't be told from a target; `at` is for git, http and postgres"
+        let named = |adapter: &Adapter| adapter.name() == resource.adapter;
+        let Some(adapter) = Adapter::ALL.into_iter().find(named) else { return };
+        match (adapter, resource.at.as_deref()) {
+            (Adapter::Git | Adapter::Http, None) => self.unlisted(place, resource),
+            (Adapter::Postgres | Adapter::Release | Adapter::Command | Adapter::External | Adapter::Check, None) => {}
+            (Adapter::Git | Adapter::Http | Adapter::Postgres, Some(listed)) => self.listed(place, adapter, listed),
+            (Adapter::Release, Some(_)) => self.errors.push(format!("{place}: a release has a root, not an `at`")),
+            (Adapter::Command | Adapter::External | Adapter::Check, Some(_)) => self.errors.push(format!(
+                "{place}: where adapter {} goes can't be told from a target; `at` is for git, http and postgres",
+                adapter.name()
             )),
-            Some([]) => {
-                self.errors.push(format!("{place}: at lists nothing, so nothing is allowed; leave it out to allow all"))
-            }
-            Some(listed) => {
-                for odd in listed.iter().filter(|one| !one.is_for(name)) {
-                    self.errors.push(format!("{place}: at {odd} is nothing that adapter {name} reaches"));
-                }
-            }
+        }
+    }
+
+    fn unlisted(&mut self, place: &str, resource: &Resource) {
+        if !resource.credentials.is_empty() {
+            self.warnings.push(format!(
+                "{place}: it has credentials and no `at`, so nothing is asked that is on the network: list where they may go"
+            ));
+        }
+    }
+
+    fn listed(&mut self, place: &str, adapter: Adapter, listed: &[Place]) {
+        if listed.is_empty() {
+            self.errors.push(format!("{place}: at lists nothing, so nothing is allowed"));
+        }
+        for odd in listed.iter().filter(|one| !one.is_for(adapter)) {
+            self.errors.push(format!("{place}: at {odd} is nothing that adapter {} reaches", adapter.name()));
         }
     }
 
