@@ -36,7 +36,8 @@ impl Database {
         server.sql("postgres", &format!("CREATE DATABASE {DATABASE}"));
         for role in ROLES {
             server.sql("postgres", &format!("CREATE ROLE {role} LOGIN PASSWORD 'secret-{role}'"));
-            let path = folder.write(&format!("{role}.env"), &format!("PGUSER={role}\nPGPASSWORD=secret-{role}\n"));
+            let who = format!("PGDATABASE={DATABASE}\nPGUSER={role}\nPGPASSWORD=secret-{role}\n");
+            let path = folder.write(&format!("{role}.env"), &who);
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("a test's own folder");
         }
         let claim = Claim {
