@@ -70,7 +70,7 @@ pub(super) fn judge(
 /// What a list allows.
 pub(super) fn words(listed: &[Place]) -> String {
     let names: Vec<String> = listed.iter().map(Place::to_string).collect();
-    format!("{} or below", names.join(", "))
+    if names.is_empty() { "nothing".to_owned() } else { format!("{} or below", names.join(", ")) }
 }
 
 fn not_in(listed: &[Place]) -> String {
