@@ -61,3 +61,16 @@ pub(super) fn header(name: &str, text: &str) -> Result<(HeaderName, HeaderValue)
 fn value(name: &str, text: &str) -> Result<HeaderValue, Failure> {
     HeaderValue::from_str(text).map_err(|_| Failure::Content(format!("the value of {name} can't stand in a header")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_header_names_another_server_than_the_url() {
+        for name in ["host", "Host", "HOST"] {
+            assert!(matches!(header(name, "evil.example"), Err(Failure::Content(_))), "{name}");
+        }
+        assert_eq!(header("If-Match", "v1").unwrap().1, "\"v1\"");
+    }
+}
