@@ -1,6 +1,7 @@
 //! The agent's configuration: TOML, each key also `HOLDFAST_*`.
 
 mod allow;
+mod at;
 mod resource;
 mod steps;
 
@@ -17,6 +18,8 @@ use serde::Deserialize;
 use crate::enrol::Folder;
 pub use allow::Policy;
 pub(crate) use allow::fits;
+pub(crate) use at::lies_below;
+pub use at::{NotAPlace, Place};
 pub use resource::{CredentialSet, CredentialSets, Resource};
 pub use steps::{Cgroup, Keep, Limits, Supervisor};
 

@@ -36,10 +36,8 @@ impl Database {
         server.sql("postgres", &format!("CREATE DATABASE {DATABASE}"));
         for role in ROLES {
             server.sql("postgres", &format!("CREATE ROLE {role} LOGIN PASSWORD 'secret-{role}'"));
-            let port = server.port();
-            let bound = format!("PGHOST=127.0.0.1\nPGPORT={port}\nPGDATABASE={DATABASE}\n");
-            let path =
-                folder.write(&format!("{role}.env"), &format!("{bound}PGUSER={role}\nPGPASSWORD=secret-{role}\n"));
+            let who = format!("PGDATABASE={DATABASE}\nPGUSER={role}\nPGPASSWORD=secret-{role}\n");
+            let path = folder.write(&format!("{role}.env"), &who);
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("a test's own folder");
         }
         let claim = Claim {
@@ -91,8 +89,10 @@ impl Database {
             format!("{role} = {{ environment_file = {:?} }}", self.folder.path().join(format!("{role}.env")))
         };
         let sets = ROLES.map(set).join(", ");
-        let name = &self.resource;
-        format!("{{ target = {target:?}, name = {name:?}, adapter = \"postgres\", credentials = {{ {sets} }} }}")
+        let (name, at) = (&self.resource, format!("postgres://127.0.0.1:{}/{DATABASE}", self.server.port()));
+        format!(
+            "{{ target = {target:?}, name = {name:?}, adapter = \"postgres\", at = [{at:?}], credentials = {{ {sets} }} }}"
+        )
     }
 
     /// The folder of the migrations 0001 to 0003.

@@ -68,7 +68,10 @@ impl DeployApi {
     pub fn rules(&self, target: &str) -> String {
         let set = |name: &str| format!("{name} = {{ files = {{ bearer = {:?} }} }}", self.folder.join(name));
         let sets = ["deploy", "inspect", "fence"].map(set).join(", ");
-        format!("[{{ target = {target:?}, name = \"service\", adapter = \"http\", credentials = {{ {sets} }} }}]")
+        let at = format!("http://{}", self.address);
+        format!(
+            "[{{ target = {target:?}, name = \"service\", adapter = \"http\", at = [{at:?}], credentials = {{ {sets} }} }}]"
+        )
     }
 
     /// Its target, from the example's.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use super::fits;
+use super::{Place, fits};
 
 /// What this host allows for a resource, and for several where a name ends in `*`. The first that fits counts.
 #[derive(Clone, Debug, Deserialize)]
@@ -20,6 +20,10 @@ pub struct Resource {
     /// Of a release: its folder is this one or below. Missing allows any.
     #[serde(default)]
     pub root: Option<PathBuf>,
+    /// Of a repository, an API or a database: it is one of these places or below. Missing allows any, but none on the network
+    /// that would be shown a credential.
+    #[serde(default)]
+    pub at: Option<Vec<Place>>,
     /// Of commands: who they run as, by name or as `UID:GID`. Missing: `run_as` of the policy.
     #[serde(default)]
     pub user: Option<String>,
@@ -40,7 +44,7 @@ impl Resource {
 }
 
 /// Three sets, so that a look can't change anything and a change can't raise a fence.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CredentialSets {
     /// Of steps that change the resource, under a permit.
@@ -52,6 +56,12 @@ pub struct CredentialSets {
 }
 
 impl CredentialSets {
+    /// Whether there is nothing in any of them.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// Each with its name.
     pub fn named(&self) -> [(&'static str, &CredentialSet); 3] {
         [("deploy", &self.deploy), ("inspect", &self.inspect), ("fence", &self.fence)]

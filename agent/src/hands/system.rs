@@ -75,6 +75,7 @@ impl About<'_> {
             },
             call,
             program: grant.program.clone(),
+            is_placed: grant.is_placed,
             cache: places.cache(self.target, self.resource),
         }
     }

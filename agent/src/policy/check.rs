@@ -7,7 +7,7 @@ use std::path::Path;
 use holdfast_common::adapter::Adapter;
 
 use super::User;
-use crate::config::{Config, CredentialSet, Resource};
+use crate::config::{Config, CredentialSet, Place, Resource};
 use crate::enrol::Folder;
 use crate::secrets::{self, SHORTEST};
 
@@ -128,6 +128,7 @@ impl Findings {
             }
             Some(_) | None => {}
         }
+        self.at(&place, resource);
         for (key, name) in [("user", &resource.user), ("inspect_user", &resource.inspect_user)] {
             match name {
                 Some(_) if !is_command => {
@@ -140,6 +141,39 @@ impl Findings {
         }
         for (name, set) in resource.credentials.named() {
             self.credentials(&format!("{place}: credentials.{name}"), set.clone(), occasion);
+        }
+    }
+
+    /// An unknown adapter is told as that.
+    fn at(&mut self, place: &str, resource: &Resource) {
+        let named = |adapter: &Adapter| adapter.name() == resource.adapter;
+        let Some(adapter) = Adapter::ALL.into_iter().find(named) else { return };
+        match (adapter, resource.at.as_deref()) {
+            (Adapter::Git | Adapter::Http, None) => self.unlisted(place, resource),
+            (Adapter::Postgres | Adapter::Release | Adapter::Command | Adapter::External | Adapter::Check, None) => {}
+            (Adapter::Git | Adapter::Http | Adapter::Postgres, Some(listed)) => self.listed(place, adapter, listed),
+            (Adapter::Release, Some(_)) => self.errors.push(format!("{place}: a release has a root, not an `at`")),
+            (Adapter::Command | Adapter::External | Adapter::Check, Some(_)) => self.errors.push(format!(
+                "{place}: where adapter {} goes can't be told from a target; `at` is for git, http and postgres",
+                adapter.name()
+            )),
+        }
+    }
+
+    fn unlisted(&mut self, place: &str, resource: &Resource) {
+        if !resource.credentials.is_empty() {
+            self.warnings.push(format!(
+                "{place}: it has credentials and no `at`, so nothing is asked that is on the network: list where they may go"
+            ));
+        }
+    }
+
+    fn listed(&mut self, place: &str, adapter: Adapter, listed: &[Place]) {
+        if listed.is_empty() {
+            self.errors.push(format!("{place}: at lists nothing, so nothing is allowed"));
+        }
+        for odd in listed.iter().filter(|one| !one.is_for(adapter)) {
+            self.errors.push(format!("{place}: at {odd} is nothing that adapter {} reaches", adapter.name()));
         }
     }
 

@@ -11,7 +11,7 @@ use holdfast_common::system::System;
 
 use super::check::fit_program;
 use super::refusals::Refused;
-use super::{Ask, Program, Refusal, Refusals, Rule, Rules, User, judge, place, program};
+use super::{Ask, Program, Refusal, Refusals, Rule, Rules, Unplaced, User, at, judge, place, program};
 use crate::boottime::wall_now;
 use crate::config::{Config, CredentialSets, Policy, Resource};
 use crate::session::{Inquiry, Question};
@@ -35,6 +35,8 @@ pub struct Grant {
     pub program: Option<PathBuf>,
     /// The credentials of the resource.
     pub credentials: CredentialSets,
+    /// Whether this host's own file says where the resource may be.
+    pub is_placed: bool,
 }
 
 impl Host {
@@ -43,7 +45,7 @@ impl Host {
     pub fn of(config: &Config) -> Self {
         Self {
             policy: config.policy.clone(),
-            resources: config.resource.iter().map(with_real_root).collect(),
+            resources: config.resource.iter().map(with_real_paths).collect(),
             external: config.external.clone(),
             refusals: Refusals::below(&config.state_dir),
             search: crate::adapters::command::search_path(|name| std::env::var(name).ok()),
@@ -102,6 +104,7 @@ impl Host {
             effect: StepEffect::None,
             resource: Some(resource),
             root: root_of(resource),
+            places: at::places(resource),
             programs: program.iter().cloned().collect(),
         };
         let rule = self.judge(&ask)?;
@@ -130,6 +133,7 @@ impl Host {
             effect: step.effect,
             resource,
             root: resource.and_then(root_of),
+            places: resource.map_or(Err(Unplaced::Unsaid(step.body.adapter().name())), at::places),
             programs: program.iter().chain(&inspect).cloned().collect(),
         };
         let rule = self.judge(&ask)?;
@@ -169,7 +173,7 @@ impl Host {
             }
             None => None,
         };
-        Ok(Grant { user, program, credentials })
+        Ok(Grant { user, program, credentials, is_placed: rule.is_some_and(|rule| rule.at.is_some()) })
     }
 
     /// What an argument vector would run, where the policy asks for that.
@@ -214,8 +218,9 @@ impl Host {
 }
 
 /// As the agent starts: a link that is changed later leads nowhere new.
-fn with_real_root(resource: &Resource) -> Resource {
-    Resource { root: resource.root.as_deref().map(place::real), ..resource.clone() }
+fn with_real_paths(resource: &Resource) -> Resource {
+    let at = resource.at.as_ref().map(|listed| listed.iter().map(|one| one.with_folder(place::real)).collect());
+    Resource { root: resource.root.as_deref().map(place::real), at, ..resource.clone() }
 }
 
 /// How much is known of a program when the host is asked.

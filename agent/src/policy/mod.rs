@@ -7,6 +7,8 @@
 //! | anything of a resource | no `[[resource]]` is declared, or the first that is said of it names its adapter | `resource` |
 //! | a change of no resource | no `[[resource]]` is declared | `resource` |
 //! | a release folder | its rule names no `root`, or the folder is that one or below | `resource.root` |
+//! | a repository, an API, a database | its rule names no `at`, or it is one of those or below | `resource.at` |
+//! | a repository or an API on the network | its rule has no credentials, or names an `at` | `resource.at` |
 //! | a program | `commands` is empty, or one of it fits the file that it comes to | `policy.commands` |
 //! | a program that is not there yet | so far: asked again when it is to run | `policy.commands` |
 //! | an external adapter | `external` names its program | `external` |
@@ -15,6 +17,7 @@
 //! Asked at the offer, and again before each launch, look and raise. A refusal is told to the coordinator, logged, and kept in
 //! a file of its own ([`Refusals`]).
 
+mod at;
 mod check;
 mod host;
 mod place;
@@ -25,14 +28,15 @@ mod tests;
 mod user;
 mod words;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use holdfast_common::adapter::Adapter;
 use holdfast_common::id::TargetName;
 use holdfast_common::spec::{ResourceSpec, StepEffect};
 
-use crate::config::{Policy, Resource, fits};
+use crate::config::{Place, Policy, Resource, fits, lies_below};
 
+pub use at::Unplaced;
 pub use check::{Findings, Occasion, check, unguarded};
 pub(crate) use host::of_user;
 pub use host::{Grant, Host};
@@ -53,6 +57,8 @@ pub struct Ask<'a> {
     pub resource: Option<&'a ResourceSpec>,
     /// The folder of a release, after every link.
     pub root: Option<PathBuf>,
+    /// Where the resource's adapter would go.
+    pub places: Result<Vec<Place>, Unplaced>,
     /// What would run.
     pub programs: Vec<Program>,
 }
@@ -90,6 +96,8 @@ pub enum Rule {
     Resource,
     /// The folder of a release.
     Root,
+    /// The place of a repository, an API or a database.
+    At,
     /// The user that commands run as.
     RunAs,
     /// The user that a resource's commands run as.
@@ -110,6 +118,7 @@ impl Rule {
             Rule::Commands => "policy.commands",
             Rule::Resource => "resource",
             Rule::Root => "resource.root",
+            Rule::At => "resource.at",
             Rule::RunAs => "policy.run_as",
             Rule::ResourceUser => "resource.user",
             Rule::InspectUser => "resource.inspect_user",
@@ -140,6 +149,9 @@ pub fn judge<'a>(rules: Rules<'a, '_>, ask: &Ask<'_>) -> Result<Option<&'a Resou
     adapter(rules.policy, ask)?;
     let rule = resource(rules.resources, ask)?;
     root(rule, ask)?;
+    if let (Some(rule), Some(resource)) = (rule, ask.resource) {
+        at::judge(rule, resource, &ask.places)?;
+    }
     ask.programs.iter().try_for_each(|program| command(rules.commands, program))?;
     Ok(rule)
 }
@@ -183,14 +195,10 @@ fn resource<'a>(declared: &'a [Resource], ask: &Ask<'_>) -> Result<Option<&'a Re
 
 fn root(rule: Option<&Resource>, ask: &Ask<'_>) -> Result<(), Refusal> {
     let (Some(allowed), Some(asked)) = (rule.and_then(|rule| rule.root.as_deref()), &ask.root) else { return Ok(()) };
-    if is_below(asked, allowed) {
+    if lies_below(asked, allowed) {
         return Ok(());
     }
     Err(Refusal::by(Rule::Root, format!("folder {} is not {} or below", asked.display(), allowed.display())))
-}
-
-fn is_below(path: &Path, folder: &Path) -> bool {
-    path.starts_with(folder) && path.components().all(|part| part != std::path::Component::ParentDir)
 }
 
 fn command(allowed: &[String], program: &Program) -> Result<(), Refusal> {

@@ -23,6 +23,7 @@ fn rule(target: &str, adapter: &str, root: Option<&str>) -> Resource {
         name: "site".to_owned(),
         adapter: adapter.to_owned(),
         root: root.map(PathBuf::from),
+        at: None,
         user: None,
         inspect_user: None,
         credentials: crate::config::CredentialSets::default(),
@@ -44,6 +45,7 @@ fn refused(
         effect: StepEffect::Mutates,
         resource: Some(&spec),
         root: Some(PathBuf::from("/no/such/shop")),
+        places: super::at::places(&spec),
         programs: Vec::new(),
     };
     change(&mut ask);

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::at;
 use crate::config::{Config, CredentialSet, Resource};
 
 /// Lines for people.
@@ -27,9 +28,10 @@ pub fn words(config: &Config) -> Vec<String> {
 
 fn resource(resource: &Resource) -> Vec<String> {
     let root = resource.root.as_deref().map(|root| format!(", at {} or below", Path::display(root)));
+    let at = resource.at.as_deref().map(|listed| format!(", at {}", at::words(listed)));
     let user = resource.user.as_ref().map(|user| format!(", commands run as {user}"));
     let reader = resource.inspect_user.as_ref().map(|user| format!(", read as {user}"));
-    let extras: String = [root, user, reader].into_iter().flatten().collect();
+    let extras: String = [root, at, user, reader].into_iter().flatten().collect();
     let mut lines = vec![format!("  {} of {}, by {}{extras}", resource.name, resource.target, resource.adapter)];
     let sets = resource.credentials.named();
     lines.extend(sets.iter().filter_map(|(name, set)| Some(format!("    credentials to {name}: {}", sources(set)?))));

@@ -56,6 +56,7 @@ impl Program {
             },
             call,
             program: Some(self.path()),
+            is_placed: false,
             cache: self.folder.0.join("cache"),
         }
     }

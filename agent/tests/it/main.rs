@@ -8,6 +8,7 @@ mod external;
 mod git;
 mod host;
 mod http;
+mod places;
 mod postgres;
 mod prune;
 mod release;

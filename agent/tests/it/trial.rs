@@ -12,12 +12,12 @@ use crate::conformance::{ExternalSubject, Run, Subject, named};
 use crate::support::{AGENT, Folder, Paused, Site, apply, everything, fence, resume, wait_for_pause};
 
 /// A host with a policy, and a target's file.
-struct Host {
-    folder: Folder,
+pub(crate) struct Host {
+    pub(crate) folder: Folder,
 }
 
 impl Host {
-    fn of(policy: &str, resource: &str) -> Self {
+    pub(crate) fn of(policy: &str, resource: &str) -> Self {
         let host = Self { folder: Folder::new() };
         let state = host.folder.0.join("state");
         std::fs::create_dir(&state).unwrap();
@@ -32,11 +32,11 @@ impl Host {
         host
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.0.join(name)
     }
 
-    fn test(&self, resource: &str, more: &[&str]) -> (Option<i32>, String, String) {
+    pub(crate) fn test(&self, resource: &str, more: &[&str]) -> (Option<i32>, String, String) {
         let mut command = Command::new(AGENT);
         command.args(["adapter", "test", resource, "--config"]).arg(self.path("agent.toml"));
         let output = command.arg("--target").arg(self.path("target.toml")).args(more).output().unwrap();
@@ -45,7 +45,7 @@ impl Host {
     }
 
     /// Its verdicts, by what was tried.
-    fn verdicts(&self, resource: &str) -> (Option<i32>, Vec<(String, String)>) {
+    pub(crate) fn verdicts(&self, resource: &str) -> (Option<i32>, Vec<(String, String)>) {
         let (status, stdout, stderr) = self.test(resource, &["--json"]);
         let trial: Value = serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{error}: {stdout} {stderr}"));
         let word = |value: &Value| value.as_str().unwrap().to_owned();
@@ -55,7 +55,7 @@ impl Host {
 }
 
 #[track_caller]
-fn says(found: &[(String, String)], what: &str, verdict: &str) {
+pub(crate) fn says(found: &[(String, String)], what: &str, verdict: &str) {
     let said = found.iter().find(|(one, _)| one == what);
     assert_eq!(said.map(|(_, verdict)| verdict.as_str()), Some(verdict), "{what}: {found:?}");
 }

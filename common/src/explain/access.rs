@@ -45,7 +45,7 @@ pub(super) const GRANT_TOO_WIDE: Explanation = Explanation {
 };
 
 pub(super) const HOST_POLICY: Explanation = Explanation {
-    what: "A host refused what it was sent: its own configuration does not allow the target, the adapter, the program, the resource, its folder or the user. The rule is named. A coordinator can't change that file.",
+    what: "A host refused what it was sent: its own configuration does not allow the target, the adapter, the program, the resource, its folder, its place or the user. The rule is named. A coordinator can't change that file.",
     still_true: "Nothing of it ran there. The refusal is in the host's log and file of refusals, and in the deployment's events. A deployment waits for an agent that may take it.",
     next: "On the host, holdfast-agent refusals shows what was refused and by which rule, and holdfast-agent check-config says what is allowed. Change the target's or deployment's file, or have the host's administrator allow it and start the agent again.",
 };

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use holdfast_proto::v1::{DeclineReason, DeploymentState, OfferAnswerKind, StepState};
@@ -183,6 +183,44 @@ async fn a_folder_outside_the_declared_one_is_refused_also_by_way_of_a_link() {
     operator.apply_target(&release_target(SHOP, &allowed.join("site"), "shared")).await;
     let label = submit(&operator, DeploymentFile::new(SHOP, LONG).release("switch", &archive, "v1").text()).await;
     assert_eq!(state_of(&operator.until_ended(&label).await), DeploymentState::Succeeded);
+}
+
+/// A bare repository that was never asked has no ref.
+fn repository(folder: &Folder) -> PathBuf {
+    let path = folder.path().canonicalize().expect("it is there").join("config.git");
+    let made = Command::new("git").args(["init", "--quiet", "--bare", "--initial-branch=main"]).arg(&path).status();
+    assert!(made.expect("git is installed").success());
+    path
+}
+
+fn refs(repository: &Path) -> String {
+    let output = Command::new("git").arg("-C").arg(repository).arg("for-each-ref").output().expect("git is installed");
+    String::from_utf8(output.stdout).expect("names")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_repository_is_changed_only_where_the_host_lists_it() {
+    let (allowed, outside) = (Folder::new(), Folder::new());
+    let (listed, other) = (repository(&allowed), repository(&outside));
+    let above = listed.parent().expect("it has a folder").to_owned();
+    let rules = format!(r#"[{{ target = "shop@*", name = "config", adapter = "git", at = [{above:?}] }}]"#);
+    let (cluster, operator) = with_policy(&[("HOLDFAST_RESOURCE", &rules)]).await;
+    let target = |url: &Path| {
+        format!(
+            "schema = \"holdfast/v1\"\nname = {SHOP:?}\nagents = {{ role = \"shop\" }}\n\n[[resource]]\nname = \"config\"\nadapter = \"git\"\n\
+             reach = \"shared\"\nwith = {{ url = {url:?}, branches = [\"main\"] }}\n"
+        )
+    };
+    let change = DeploymentFile::new(SHOP, LONG).with("commit", "files = { \"a.txt\" = \"v1\" }, revision = \"v1\"");
+    operator.apply_target(&target(&other)).await;
+    let label = submit(&operator, change.text()).await;
+    let why = format!("{} is not {} or below", other.display(), above.display());
+    check_refused(&cluster, &operator, &label, "resource.at", &why).await;
+    assert_eq!(refs(&other), "");
+    operator.apply_target(&target(&listed)).await;
+    let done = operator.until_ended(&submit(&operator, change.text()).await).await;
+    assert_eq!(state_of(&done), DeploymentState::Succeeded, "{done:#?}");
+    assert!(refs(&listed).contains("refs/holdfast/"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,8 +5,9 @@
 //! | variables `GIT_PASSWORD` and `GIT_USERNAME` (`git` without it) | `https://`, `http://` |
 //! | variable `GIT_SSL_CAINFO`, or file `ca.pem` | the authority of an `https://` server |
 //! | file `ssh_key`, and file `known_hosts` | `ssh://` |
-//! | variable `GIT_URL` | all of these: for no repository but that one, or those below it |
 //! | variables `GIT_AUTHOR_NAME`, `GIT_AUTHOR_EMAIL` | whose name commits bear |
+//!
+//! Which repository may be asked the host's policy has decided before (`resource.at`).
 //!
 //! Git asks for a password through a credential helper that is this very program. The password is in its environment alone,
 //! and it is told only for the host that the target declares.
@@ -58,9 +59,6 @@ const SERVER: &str = "HOLDFAST_GIT_SERVER";
 
 /// Git, as it may go to that remote with those credentials.
 pub(super) fn git(url: &str, credentials: &Credentials, time: Option<Duration>) -> Result<Git, Failure> {
-    if credentials.variable("GIT_URL").is_some_and(|of| !is_of(url, of)) {
-        return Err(Failure::Resource("this host's credentials are for another repository (GIT_URL)".to_owned()));
-    }
     let text = |name: &&str| Some(((*name).to_owned(), credentials.variable(name)?.to_owned()));
     let mut environment: BTreeMap<String, String> = INHERITED.iter().filter_map(text).collect();
     environment.extend(FIXED.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
@@ -96,12 +94,6 @@ pub(super) fn refuse_odd_branches(branches: &[String]) -> Result<(), Failure> {
         Some(name) => Err(Failure::Resource(format!("{name:?} is no branch's name"))),
         None => Ok(()),
     }
-}
-
-/// Whether it is that URL, or below it and written plainly.
-fn is_of(url: &str, of: &str) -> bool {
-    let plain = |rest: &str| rest.starts_with('/') && !rest.contains("..") && !rest.contains('%');
-    url.strip_prefix(of.trim_end_matches('/')).is_some_and(|rest| rest.is_empty() || plain(rest))
 }
 
 /// How a remote is reached.
@@ -218,27 +210,6 @@ mod tests {
         }
         let right = asked("https", "a");
         assert_eq!(answer("get", &right, "https://a", "x", "two\nlines"), None);
-    }
-
-    #[test]
-    fn credentials_of_one_repository_open_no_other() {
-        let of = "https://git.example/shop/";
-        for url in ["https://git.example/shop", "https://git.example/shop/a.git"] {
-            assert!(is_of(url, of), "{url}");
-        }
-        for url in [
-            "https://git.example/shopper",
-            "https://git.example/shop/../all.git",
-            "https://git.example/shop/%2e%2e/all.git",
-            "https://git.example.evil/shop",
-            "http://git.example/shop",
-            "https://git.example",
-        ] {
-            assert!(!is_of(url, of), "{url}");
-        }
-        let credentials = Credentials::of([("GIT_URL".to_owned(), of.to_owned())].into());
-        assert!(matches!(git("https://evil.example/shop", &credentials, None), Err(Failure::Resource(_))));
-        assert!(git("https://git.example/shop/a.git", &credentials, None).is_ok());
     }
 
     #[test]

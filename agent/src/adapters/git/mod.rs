@@ -12,7 +12,7 @@
 //!
 //! | file | decides |
 //! | --- | --- |
-//! | `access` | what git is let know, and whom it may ask |
+//! | `access` | what git is let know, and how it may ask |
 //! | `ledger`, `entry` | what the ledger says: fences, operations, whose it is |
 //! | `seen` | which revision the folder has |
 //! | `content`, `tree`, `commit` | what is committed |

@@ -1,4 +1,4 @@
-//! What proves to the API who asks, and where it may be sent.
+//! What proves to the API who asks, and how it may be sent.
 //!
 //! | in the credential set | is |
 //! | --- | --- |
@@ -6,8 +6,9 @@
 //! | variables `HTTP_HEADER_NAME` and `HTTP_HEADER_VALUE` | sent as that header |
 //! | a file `client.pem` | certificate and key of this client |
 //! | a file `ca.pem` | the only authorities that the API's certificate may come from |
-//! | variable `HTTP_URL` | the only URL that a target may declare: the set is for no other |
 //! | variable `HTTP_PLAIN=allowed` | lets the secrets go over `http://` to another machine |
+//!
+//! Which API may be asked the host's policy has decided before (`resource.at`).
 
 use std::fs;
 
@@ -28,11 +29,6 @@ pub(super) struct Access {
 impl Access {
     /// Why it can't be used. Names variables and files, never a value.
     pub(super) fn read(http: &Http, credentials: &Credentials) -> Result<Self, String> {
-        if let Some(only) = credentials.variable("HTTP_URL")
-            && only.trim_end_matches('/') != http.url.trim_end_matches('/')
-        {
-            return Err(format!("this host's credentials are for {only}, and the target declares {}", http.url));
-        }
         let mut access = Self { headers: HeaderMap::new(), identity: None, authorities: None, secrets: Vec::new() };
         if let Some(bearer) = bearer(credentials)? {
             access.show(AUTHORIZATION, "the bearer token", &format!("Bearer {bearer}"))?;

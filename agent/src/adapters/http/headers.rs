@@ -2,7 +2,7 @@
 
 use holdfast_common::fence::Fence;
 use holdfast_common::system::Submit;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, IF_MATCH};
+use reqwest::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, IF_MATCH};
 
 use super::Api;
 use crate::adapters::system::Failure;
@@ -49,6 +49,10 @@ pub(super) fn number(fence: Fence) -> String {
 pub(super) fn header(name: &str, text: &str) -> Result<(HeaderName, HeaderValue), Failure> {
     let found = HeaderName::from_bytes(name.as_bytes());
     let found = found.map_err(|_| Failure::Content(format!("{name:?} is no name of a header")))?;
+    // It would name another server behind the same address, which the host's policy was not asked about.
+    if found == HOST {
+        return Err(Failure::Content("the header host can't be declared: the URL says it".to_owned()));
+    }
     let text = if found == IF_MATCH { format!("\"{text}\"") } else { text.to_owned() };
     let value = value(name, &text)?;
     Ok((found, value))
@@ -56,4 +60,17 @@ pub(super) fn header(name: &str, text: &str) -> Result<(HeaderName, HeaderValue)
 
 fn value(name: &str, text: &str) -> Result<HeaderValue, Failure> {
     HeaderValue::from_str(text).map_err(|_| Failure::Content(format!("the value of {name} can't stand in a header")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_header_names_another_server_than_the_url() {
+        for name in ["host", "Host", "HOST"] {
+            assert!(matches!(header(name, "evil.example"), Err(Failure::Content(_))), "{name}");
+        }
+        assert_eq!(header("If-Match", "v1").unwrap().1, "\"v1\"");
+    }
 }

@@ -18,7 +18,7 @@
 //! | `submit.rs` | what follows from it |
 //! | `follow.rs` | when what was accepted is over |
 //! | `read.rs` | what resource and operation are read to be |
-//! | `access.rs` | what is shown to the API, and where that may be sent |
+//! | `access.rs` | what is shown to the API, and how that may be sent |
 
 mod access;
 mod ask;

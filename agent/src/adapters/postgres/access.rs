@@ -10,8 +10,8 @@
 //! | a local socket or loopback | only where `PGSSLMODE`, `PGSSLROOTCERT` or `PGSSLCERT` asks for it |
 //! | any other | verified, unless `PGSSLMODE=disable` says no |
 //!
-//! A target that names another server than the host's credentials are for gets none of them, and a password that is not bound to a
-//! server goes to none.
+//! A target that names another server than the host's credentials are for gets none of them. A password goes to the server that its own
+//! set names, or that the host's policy has placed the resource at (`resource.at`), and to no other.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -42,11 +42,12 @@ struct Said {
     key: Option<String>,
 }
 
-pub(super) fn access(system: &Postgres, credentials: &Credentials) -> Result<Access, Failure> {
+/// `is_placed`: this host's own file lets the resource be where its target says.
+pub(super) fn access(system: &Postgres, credentials: &Credentials, is_placed: bool) -> Result<Access, Failure> {
     let said = |name: &str| credentials.variable(name).filter(|text| !text.is_empty());
     let (mut config, url) = said("DATABASE_URL").map_or(Ok(Default::default()), url)?;
     fill(&mut config, &said)?;
-    server(&mut config, system)?;
+    server(&mut config, system, is_placed)?;
     database(&mut config, system)?;
     if config.get_user().is_none() {
         return Err(Failure::Resource("the credentials name no user: PGUSER or DATABASE_URL does".to_owned()));
@@ -116,7 +117,7 @@ fn fill<'a>(config: &mut Config, said: &impl Fn(&str) -> Option<&'a str>) -> Res
     Ok(())
 }
 
-fn server(config: &mut Config, system: &Postgres) -> Result<(), Failure> {
+fn server(config: &mut Config, system: &Postgres, is_placed: bool) -> Result<(), Failure> {
     let Some(wanted) = &system.server else {
         if config.get_hosts().is_empty() {
             return Err(Failure::Resource("neither the target nor the credentials say where the server is".to_owned()));
@@ -128,8 +129,8 @@ fn server(config: &mut Config, system: &Postgres) -> Result<(), Failure> {
     let port = port.parse().map_err(|_| Failure::Resource(format!("{wanted} is no server")))?;
     if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
         // Whoever declares a target would choose who is told the password.
-        if config.get_password().is_some() {
-            let text = "the credentials hold a password and do not say for which server it is: PGHOST does, with PGPORT where it is not 5432";
+        if config.get_password().is_some() && !is_placed {
+            let text = "the credentials hold a password and nothing says for which server it is: the resource's `at` in this host's file does, or PGHOST";
             return Err(Failure::Resource(text.to_owned()));
         }
         config.host(host).port(port);

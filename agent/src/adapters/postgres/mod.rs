@@ -70,7 +70,7 @@ pub(super) fn adapter<'a>(
     system: &'a Postgres,
     credentials: &Credentials,
 ) -> Result<Box<dyn Adapter + 'a>, Failure> {
-    Ok(Box::new(Migrations { order, system, access: access::access(system, credentials)? }))
+    Ok(Box::new(Migrations { order, system, access: access::access(system, credentials, order.is_placed)? }))
 }
 
 impl Migrations<'_> {

@@ -29,6 +29,9 @@ pub struct Order {
     pub call: Call,
     /// The program of an external adapter, as this host names it.
     pub program: Option<PathBuf>,
+    /// Whether this host's own file says where the resource may be, and it is there: then a secret of the set may be told there.
+    #[serde(default)]
+    pub is_placed: bool,
     /// A folder for files that may go at any time, kept between calls on the same resource.
     pub cache: PathBuf,
 }

@@ -42,6 +42,7 @@ impl ExternalSubject {
             },
             call,
             program: Some(holdfast_tests_flags::program().to_owned()),
+            is_placed: false,
             cache: self.disk.beside("cache"),
         }
     }

@@ -155,6 +155,7 @@ impl Resource {
             operation,
             call,
             program: None,
+            is_placed: false,
             cache: self.cache.clone(),
         }
     }

@@ -79,6 +79,7 @@ impl Scene {
             operation: operation.clone(),
             call,
             program: None,
+            is_placed: false,
             cache: self.folder.0.clone(),
         };
         let path = self.folder.0.join(Uuid::new_v4().to_string());

@@ -98,6 +98,7 @@ impl Shop {
             },
             call: Call::Inspect,
             program: None,
+            is_placed: false,
             cache: folder.0.join("cache"),
         };
         let shop = Self { server, database, folder, order, migrate };

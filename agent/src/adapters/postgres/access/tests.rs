@@ -9,7 +9,7 @@ fn system(server: Option<&str>, database: Option<&str>) -> Postgres {
 fn of(system: &Postgres, variables: &[(&str, &str)]) -> Result<Access, Failure> {
     let variables: BTreeMap<_, _> =
         variables.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    access(system, &Credentials::of(variables))
+    access(system, &Credentials::of(variables), false)
 }
 
 #[test]
@@ -44,6 +44,19 @@ fn credentials_go_to_no_server_that_they_are_not_for() {
         assert!(matches!(of(&shop, &said), Err(Failure::Resource(_))), "{said:?}");
     }
     assert!(of(&shop, &[("PGHOST", "evil"), ("PGUSER", "deploy")]).is_ok());
+}
+
+#[test]
+fn a_password_goes_where_the_hosts_own_file_places_the_resource() {
+    let shop = system(Some("db:5433"), Some("shop"));
+    let placed = |said: &[(&str, &str)]| {
+        let said = said.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        access(&shop, &Credentials::of(said), true).map(|access| access.config)
+    };
+    let (user, password) = (("PGUSER", "deploy"), ("PGPASSWORD", "secret"));
+    let found = placed(&[user, password]).unwrap();
+    assert_eq!((found.get_hosts(), found.get_ports()), ([Host::Tcp("db".to_owned())].as_slice(), [5433].as_slice()));
+    assert!(placed(&[user, password, ("PGHOST", "other")]).is_err(), "a set that is for another server stays so");
 }
 
 #[test]
