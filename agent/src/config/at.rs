@@ -115,6 +115,15 @@ impl Place {
         }
     }
 
+    /// Whether it says all of where it is. A database may leave its server or its name to the host's credentials.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        match &self.is {
+            Is::Folder(_) | Is::Url { .. } => true,
+            Is::Database { server, name } => server.is_some() && name.is_some(),
+        }
+    }
+
     /// Whether that adapter reaches such places at all.
     #[must_use]
     pub fn is_for(&self, adapter: Adapter) -> bool {

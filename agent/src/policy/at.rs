@@ -5,9 +5,10 @@
 //! | says `at` | each place that the adapter would ask is one of them or below | allowed |
 //! | says `at` | one is elsewhere, or can't be compared | refused |
 //! | has credentials and no `at` | a repository or an API on the network: only the target names it | refused |
-//! | says nothing | any | allowed: nothing of this host goes there |
+//! | no `at` | a repository in a folder of this host: only the target names it | refused |
+//! | says nothing | any other | allowed: nothing of this host goes there |
 //!
-//! A database without `at` is left to its adapter, which tells a password only to the server that the password's own set names.
+//! A database without `at` is left to its adapter, which shows credentials only to the server that they name themselves.
 //!
 //! Invariant: a secret goes to no server that nobody but the target named.
 
@@ -28,6 +29,9 @@ pub enum Unplaced {
     /// A text could be read in more than one way.
     #[error("{0}")]
     Odd(#[from] NotAPlace),
+    /// What git would take for it leads somewhere else, now or once somebody changes it.
+    #[error("{0:?} leads elsewhere: name the repository's own folder")]
+    Elsewhere(PathBuf),
     /// It would not stand behind its URL.
     #[error("path {0:?} does not begin with \"/\"")]
     Path(String),
@@ -54,17 +58,22 @@ pub(super) fn judge(
 ) -> Result<(), Refusal> {
     let refused = |why| Err(Refusal::by(Rule::At, why));
     match (&rule.at, places) {
-        (Some(listed), Ok(places)) => match places.iter().find(|place| !listed.iter().any(|of| place.is_below(of))) {
+        (Some(listed), Ok(places)) => match places.iter().find(|place| !is_listed(place, listed)) {
             None => Ok(()),
             Some(place) => refused(format!("{place} is {}", not_in(listed))),
         },
         (Some(_), Err(why)) => refused(why.to_string()),
-        (None, _) if rule.credentials.is_empty() => Ok(()),
-        (None, _) => match on_network(&resource.adapter) {
+        (None, _) => match unlisted(&resource.adapter, !rule.credentials.is_empty()) {
             None => Ok(()),
-            Some(url) => refused(format!("it is missing, and nothing else lets this host's credentials go to {url:?}")),
+            Some(why) => refused(format!("it is missing, and nothing else {why}")),
         },
     }
+}
+
+/// What a place leaves out is filled by the credentials, whichever entry they come to: so it must fit each of them.
+fn is_listed(place: &Place, listed: &[Place]) -> bool {
+    let is_below = |of: &Place| place.is_below(of);
+    if place.is_whole() { listed.iter().any(is_below) } else { !listed.is_empty() && listed.iter().all(is_below) }
 }
 
 /// What a list allows.
@@ -77,30 +86,51 @@ fn not_in(listed: &[Place]) -> String {
     if listed.is_empty() { "not in it: it lists nothing".to_owned() } else { format!("not {}", words(listed)) }
 }
 
-/// The URL of what is asked over the network with the credentials as they are.
-fn on_network(adapter: &ResourceAdapter) -> Option<&str> {
+/// What nobody but the target would say: whom the credentials are shown to, or which folder of this host git works on as the agent's user.
+fn unlisted(adapter: &ResourceAdapter, has_credentials: bool) -> Option<String> {
+    let shown = |url: &str| has_credentials.then(|| format!("lets this host's credentials go to {url:?}"));
     match adapter {
-        ResourceAdapter::System(System::Git(git)) => Some(git.url.as_str()).filter(|url| !url.starts_with('/')),
-        ResourceAdapter::System(System::Http(http)) => Some(&http.url),
+        ResourceAdapter::System(System::Git(git)) if git.url.starts_with('/') => {
+            Some(format!("lets git work in {:?} of this host", git.url))
+        }
+        ResourceAdapter::System(System::Git(git)) => shown(&git.url),
+        ResourceAdapter::System(System::Http(http)) => shown(&http.url),
         ResourceAdapter::System(System::Postgres(_) | System::External(_))
         | ResourceAdapter::Command { .. }
         | ResourceAdapter::Release { .. } => None,
     }
 }
 
-/// A path is taken by git in four ways, each as far as it is there.
+/// A path is taken by git in four ways, each as far as it is there. None of them may be a link or a file that names another
+/// folder, and none may keep its objects or branches elsewhere.
 fn repository(git: &Git) -> Result<Vec<Place>, Unplaced> {
     if !git.url.starts_with('/') {
         return Ok(vec![git.url.parse()?]);
     }
     let path = Path::new(&git.url).components().as_path();
+    let elsewhere = |path: &Path| Err(Unplaced::Elsewhere(path.to_owned()));
+    if place::real(path) != path {
+        return elsewhere(path);
+    }
     let taken = ["/.git", ".git/.git", ".git"].map(|end| {
         let mut text = path.as_os_str().to_owned();
         text.push(end);
         PathBuf::from(text)
     });
-    let there = taken.iter().filter(|path| path.symlink_metadata().is_ok()).map(PathBuf::as_path);
+    let there: Vec<&Path> = taken.iter().map(PathBuf::as_path).filter(|path| path.symlink_metadata().is_ok()).collect();
+    if let Some(odd) = std::iter::once(path).chain(there.iter().copied()).find(|path| leads_elsewhere(path)) {
+        return elsewhere(odd);
+    }
     Ok(std::iter::once(path).chain(there).map(|path| Place::folder(place::real(path))).collect())
+}
+
+fn leads_elsewhere(path: &Path) -> bool {
+    let kind = |path: &Path| path.symlink_metadata().map(|found| found.file_type());
+    let is_no_folder = kind(path).is_ok_and(|kind| !kind.is_dir());
+    let parts = ["objects", "refs", "objects/info", "HEAD"];
+    is_no_folder
+        || path.join("commondir").symlink_metadata().is_ok()
+        || parts.iter().any(|part| kind(&path.join(part)).is_ok_and(|kind| kind.is_symlink()))
 }
 
 /// What stands behind a `?` leads nowhere else.

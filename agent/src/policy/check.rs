@@ -149,7 +149,12 @@ impl Findings {
         let named = |adapter: &Adapter| adapter.name() == resource.adapter;
         let Some(adapter) = Adapter::ALL.into_iter().find(named) else { return };
         match (adapter, resource.at.as_deref()) {
-            (Adapter::Git | Adapter::Http, None) => self.unlisted(place, resource),
+            (Adapter::Git, None) => {
+                self.unlisted(place, resource);
+                self.warnings
+                    .push(format!("{place}: no folder of this host is its repository without an `at` that lists it"));
+            }
+            (Adapter::Http, None) => self.unlisted(place, resource),
             (Adapter::Postgres | Adapter::Release | Adapter::Command | Adapter::External | Adapter::Check, None) => {}
             (Adapter::Git | Adapter::Http | Adapter::Postgres, Some(listed)) => self.listed(place, adapter, listed),
             (Adapter::Release, Some(_)) => self.errors.push(format!("{place}: a release has a root, not an `at`")),

@@ -283,13 +283,30 @@ fn a_branch_that_was_moved_back_makes_its_operation_partial() {
 #[test]
 fn a_hook_that_rejects_one_branch_keeps_all_of_them_and_is_heard() {
     let bare = Bare::new(&["main", "live"]);
-    let shop = Resource::of(&bare, &["main", "live"], "apps/shop");
+    let server = Server::of(&bare.folder.0);
+    let mut shop = Resource::of(&bare, &["main", "live"], "apps/shop");
+    shop.declared.url = server.url("remote.git");
     bare.hook("update", "[ \"$1\" = refs/heads/live ] || exit 0\nprintf 'live is \\033[31mfrozen\\n' >&2\nexit 1");
     let before = bare.refs();
     let (status, said) = exit(&mut shop.apply(change(1), fence(1)));
     assert_eq!((status, bare.refs()), (78, before), "{said}");
     assert!(said.contains("hook declined") && said.contains("live is \\u{1b}[31mfrozen"), "{said}");
     assert!(!said.contains('\u{1b}'), "{said}");
+}
+
+/// It would run as the agent's user, beside its credentials.
+#[test]
+fn no_hook_of_a_repository_in_a_folder_runs() {
+    let bare = Bare::new(&["main"]);
+    let shop = Resource::of(&bare, &["main"], "apps/shop");
+    for hook in ["pre-receive", "update", "post-receive", "post-update", "reference-transaction"] {
+        bare.hook(hook, "touch \"$GIT_DIR/ran\"\nexit 0");
+    }
+    bare.git(&["config", "core.hooksPath", "hooks"]);
+    bare.git(&["config", "core.fsmonitor", "touch ran"]);
+    succeeds(&mut shop.apply(change(1), fence(1)));
+    assert_eq!(shop.inspect(1).state, OperationState::Applied);
+    assert!(!bare.path.join("ran").exists());
 }
 
 #[test]

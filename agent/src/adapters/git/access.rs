@@ -144,8 +144,10 @@ fn ssh(credentials: &Credentials) -> String {
     let known = credentials.file("known_hosts");
     let known = known.as_deref().unwrap_or(Path::new("/dev/null"));
     command.push_str(&format!(" -o UserKnownHostsFile={}", quoted(known)));
-    if let Some(key) = credentials.file("ssh_key") {
-        command.push_str(&format!(" -i {}", quoted(&key)));
+    match credentials.file("ssh_key") {
+        Some(key) => command.push_str(&format!(" -i {}", quoted(&key))),
+        // Else it would show the keys of the agent's user.
+        None => command.push_str(" -o PubkeyAuthentication=no"),
     }
     command
 }

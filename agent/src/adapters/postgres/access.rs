@@ -10,8 +10,8 @@
 //! | a local socket or loopback | only where `PGSSLMODE`, `PGSSLROOTCERT` or `PGSSLCERT` asks for it |
 //! | any other | verified, unless `PGSSLMODE=disable` says no |
 //!
-//! A target that names another server than the host's credentials are for gets none of them. A password goes to the server that its own
-//! set names, or that the host's policy has placed the resource at (`resource.at`), and to no other.
+//! A target that names another server than the host's credentials are for gets none of them. They go to the server that they
+//! name themselves, or that the host's policy has placed the resource at (`resource.at`), and to no other.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -128,9 +128,9 @@ fn server(config: &mut Config, system: &Postgres, is_placed: bool) -> Result<(),
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let port = port.parse().map_err(|_| Failure::Resource(format!("{wanted} is no server")))?;
     if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
-        // Whoever declares a target would choose who is told the password.
-        if config.get_password().is_some() && !is_placed {
-            let text = "the credentials hold a password and nothing says for which server it is: the resource's `at` in this host's file does, or PGHOST";
+        // Whoever declares a target would choose whom the role, its password or its certificate is shown to.
+        if !is_placed {
+            let text = "nothing says for which server the credentials are: the resource's `at` in this host's file does, or PGHOST";
             return Err(Failure::Resource(text.to_owned()));
         }
         config.host(host).port(port);

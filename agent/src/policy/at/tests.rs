@@ -165,8 +165,6 @@ fn where_a_target_names_a_listed_place_it_may_be_there() {
         (json!({ "adapter": "http" }), api_at("https://evil.example/api")),
         // The password's own set says where it may go.
         (with_credentials("postgres", None), database_at("db.example:5432", "shop")),
-        // Nothing is shown to a folder.
-        (with_credentials("git", None), repository_at("/srv/git/shop.git")),
     ] {
         assert_eq!(refused(&rule, &resource), None, "{rule}");
     }
@@ -268,7 +266,17 @@ fn a_repository_in_a_folder_is_where_every_link_and_every_way_that_git_takes_it_
     }
     let at = place("git");
     let rule = with_credentials("git", Some(&[at.to_str().unwrap()]));
+    std::fs::write(place("git/file.git"), "gitdir: ../outside.git\n").unwrap();
+    std::fs::create_dir_all(place("git/common.git")).unwrap();
+    std::fs::write(place("git/common.git/commondir"), "../../outside.git\n").unwrap();
+    std::fs::create_dir_all(place("git/shared.git")).unwrap();
+    std::os::unix::fs::symlink(place("outside.git"), place("git/shared.git/objects")).unwrap();
     for (name, is_allowed) in [
+        // A file that names another folder; one that shares another's branches, or objects.
+        ("git/file.git", false),
+        ("git/file", false),
+        ("git/common.git", false),
+        ("git/shared.git", false),
         ("git/shop.git", true),
         ("git/tree", true),
         ("git/not-yet.git", true),
@@ -282,10 +290,30 @@ fn a_repository_in_a_folder_is_where_every_link_and_every_way_that_git_takes_it_
         let found = refused(&rule, &repository_at(place(name).to_str().unwrap()));
         assert_eq!(found.is_none(), is_allowed, "{name}: {found:?}");
     }
+    let unlisted = repository_at(place("git/shop.git").to_str().unwrap());
+    for rule in [json!({ "adapter": "git" }), with_credentials("git", None)] {
+        assert!(refused(&rule, &unlisted).is_some_and(|why| why.contains("nothing else lets git work in")), "{rule}");
+    }
     let mut above = repository_at("/srv/git");
     let ResourceAdapter::System(System::Git(git)) = &mut above.adapter else { panic!("a repository") };
     git.url = format!("{}/../outside.git", at.display());
     assert!(refused(&rule, &above).is_some());
+}
+
+#[test]
+fn what_a_target_leaves_to_the_credentials_must_fit_every_place_of_the_list() {
+    let rule =
+        with_credentials("postgres", Some(&["postgres://db.example:5432/shop", "postgres://other.example:5432"]));
+    let named = |with: &str| target("postgres", &format!("schema = \"shop\"{with}"));
+    for (with, is_allowed) in [
+        (", database = \"payroll\"", false),
+        (", database = \"shop\"", true),
+        (", server = \"other.example:5432\", database = \"payroll\"", true),
+        (", server = \"other.example:5432\"", false),
+        ("", true),
+    ] {
+        assert_eq!(refused(&rule, &named(with)).is_none(), is_allowed, "{with}");
+    }
 }
 
 #[test]

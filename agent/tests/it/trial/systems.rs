@@ -37,7 +37,10 @@ impl Service {
         let sets = ["deploy", "inspect", "fence"].into_iter().zip(tokens).map(|(set, token)| {
             format!("[resource.credentials.{set}]\nfiles = {{ bearer = {:?} }}\n", self.folder.0.join(token))
         });
-        let policy = "[[resource]]\ntarget = \"shop@prod\"\nname = \"service\"\nadapter = \"http\"\n".to_owned();
+        let policy = format!(
+            "[[resource]]\ntarget = \"shop@prod\"\nname = \"service\"\nadapter = \"http\"\nat = [\"http://{}\"]\n",
+            self.proxy.address
+        );
         let with = format!("url = \"http://{}\"\nsubmit = \"/deployments\"\n{with}", self.proxy.address);
         let resource = format!("name = \"service\"\nadapter = \"http\"\n[resource.with]\n{with}");
         Host::of(&(policy + &sets.collect::<String>()), &resource)
@@ -110,7 +113,8 @@ fn a_repository_is_not_asked_to_raise_what_stands() {
     let set = bare.folder.0.join("inspect.env");
     std::fs::write(&set, "GIT_AUTHOR_NAME=anna\n").unwrap();
     let policy = format!(
-        "[[resource]]\ntarget = \"shop@prod\"\nname = \"site\"\nadapter = \"git\"\n[resource.credentials.inspect]\nenvironment_file = {set:?}\n"
+        "[[resource]]\ntarget = \"shop@prod\"\nname = \"site\"\nadapter = \"git\"\nat = [{:?}]\n[resource.credentials.inspect]\nenvironment_file = {set:?}\n",
+        bare.path
     );
     let with = format!("url = {:?}, branches = [\"main\"], path = \"apps/shop\"", bare.path);
     let host = Host::of(&policy, &format!("name = \"site\"\nadapter = \"git\"\nwith = {{ {with} }}"));

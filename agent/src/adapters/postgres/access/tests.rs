@@ -39,6 +39,8 @@ fn credentials_go_to_no_server_that_they_are_not_for() {
         vec![("PGHOST", "/run/postgresql"), ("PGUSER", "deploy")],
         vec![("DATABASE_URL", "postgresql://deploy:secret@db/shop")],
         vec![("PGUSER", "deploy"), ("PGPASSWORD", "secret")],
+        vec![("PGUSER", "deploy")],
+        vec![("PGUSER", "deploy"), ("PGSSLCERT", "cert"), ("PGSSLKEY", "key")],
         vec![("PGHOST", "evil"), ("PGUSER", "deploy"), ("PGDATABASE", "other")],
     ] {
         assert!(matches!(of(&shop, &said), Err(Failure::Resource(_))), "{said:?}");
