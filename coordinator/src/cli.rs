@@ -185,7 +185,7 @@ fn load_to_write(configured: &Configured) -> Result<Config, Box<Problem>> {
 fn serve_until_signal(config: Config) -> anyhow::Result<()> {
     telemetry::init(config.log.format, &config.log.filter)?;
     tls::install_default();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers()).enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.context("could not start the runtime")?;
     let served = runtime.block_on(async {
         let shutdown = CancellationToken::new();
@@ -195,13 +195,6 @@ fn serve_until_signal(config: Config) -> anyhow::Result<()> {
     // What still runs was told to stop and had its time.
     runtime.shutdown_background();
     served
-}
-
-/// The driver's thread takes a processor of its own at work. A worker more than what is left would only be woken to look for
-/// work, find none and keep the others from theirs.
-fn workers() -> usize {
-    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    processors.saturating_sub(1).max(1)
 }
 
 /// What keeps it from serving: what `check-config` refuses is told as there.
