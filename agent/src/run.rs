@@ -240,15 +240,24 @@ async fn open(
     requests: &mut Requests,
     manager: &Manager,
 ) -> Result<Option<Journal>, Error> {
+    let journal = || Journal::open(&config.state_dir, IncarnationId(Uuid::new_v4()));
     loop {
         let verdict = room.look(0);
-        match Journal::open(&config.state_dir, IncarnationId(Uuid::new_v4())) {
+        let lacks_room = |error: &journal::Error| error.may_lack_room() && !verdict.takes_offers;
+        let opened = journal().or_else(|error| {
+            if !lacks_room(&error) {
+                return Err(error);
+            }
+            // At once: what is given back is anybody's.
+            room.release();
+            journal()
+        });
+        match opened {
             Ok(journal) => return Ok(Some(journal)),
-            Err(error) if error.may_lack_room() && !verdict.takes_offers => {
+            Err(error) if lacks_room(&error) => {
                 tracing::error!(code = %Code::DiskFull, %error, "waiting for room on the disk");
                 manager.status("starting, waits for room on the disk");
                 manager.extend(ROOM_AGAIN * 60);
-                room.release();
             }
             Err(error) => return Err(error.into()),
         }

@@ -6,6 +6,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::process::{Launch, Process};
+use crate::wait;
+
 /// Bytes that TLS 1.3 adds to what one record holds.
 const TLS_OVERHEAD: u64 = 22;
 /// Sizes of the HTTP/2 frames that keep a connection going: an acknowledgement of settings, a window update, a ping.
@@ -27,6 +30,17 @@ pub fn is_there() -> bool {
     works
 }
 
+/// Whether this machine lets us trace; says how many tests it skips where it does not.
+#[must_use]
+#[expect(clippy::print_stderr, reason = "a test that is skipped must say so")]
+pub fn can_be_had(tests: usize) -> bool {
+    let can = is_there();
+    if !can {
+        eprintln!("SKIPPED: {tests} tests need strace");
+    }
+    can
+}
+
 /// What runs before a program so that its writes and syncs are written to that file.
 #[must_use]
 pub fn wrapper(file: &Path) -> Vec<String> {
@@ -35,15 +49,40 @@ pub fn wrapper(file: &Path) -> Vec<String> {
     ["strace", "-f", "-ttt", "-yy", "-s", "0", "-e", calls, "-o", file].map(str::to_owned).into()
 }
 
-/// Arguments of `strace` that make every sync of a running process fail from now on, and write its syncs and writes to
-/// that file.
-#[must_use]
-pub fn failing_syncs(pid: u32, file: &Path) -> Vec<String> {
-    let file = file.to_str().expect("a test's paths are plain text");
-    let pid = pid.to_string();
-    let calls = "trace=fsync,fdatasync,pwrite64";
-    let inject = "inject=fsync,fdatasync:error=EIO";
-    ["-f", "-ttt", "-yy", "-s", "0", "-e", calls, "-e", inject, "-o", file, "-p", &pid].map(str::to_owned).into()
+/// What becomes of every sync of a process from now on, as long as the answer lives, and no longer.
+#[derive(Clone, Copy, Debug)]
+pub enum Syncs {
+    /// They fail.
+    Fail,
+    /// They hang, as on a disk that answers no more.
+    Hang,
+}
+
+/// Does that to a running process, and writes its syncs and writes to that file, and what `strace` says beside it.
+pub async fn attach(syncs: Syncs, pid: u32, file: &Path) -> Process {
+    const WHOLE_TEST: &str = "inject=fsync,fdatasync:delay_enter=600000000";
+    let inject = match syncs {
+        Syncs::Fail => "inject=fsync,fdatasync:error=EIO",
+        Syncs::Hang => WHOLE_TEST,
+    };
+    let (calls, pid) = ("trace=fsync,fdatasync,pwrite64", pid.to_string());
+    let output = file.to_str().expect("a test's paths are plain text");
+    let arguments = ["-f", "-ttt", "-yy", "-s", "0", "-e", calls, "-e", inject, "-o", output, "-p", &pid];
+    let log = file.with_extension("strace.log");
+    let process = Process::start(&Launch {
+        name: format!("strace of process {pid}"),
+        wrapper: Vec::new(),
+        program: "strace".into(),
+        arguments: arguments.map(str::to_owned).into(),
+        environment: std::collections::BTreeMap::new(),
+        folder: file.parent().expect("it is in a folder").to_owned(),
+        log: log.clone(),
+    });
+    wait::until_true("strace to be attached", wait::SOON, || {
+        fs::read_to_string(&log).is_ok_and(|text| text.contains("attached"))
+    })
+    .await;
+    process
 }
 
 /// An instant on the clock that traces show.

@@ -2,6 +2,7 @@
 //!
 //! SQLite with a write-ahead log and `synchronous = FULL`: [`Journal::commit`] returns after the fsync. An error there is
 //! never tried again: after a failed fsync nobody knows what is on disk, so the process stops and starts from what is.
+//! It is locked for everybody else as long as it is open: `holdfast-agent status` tells what a running agent holds.
 //!
 //! Answers to reports are no promise of ours, only a saving: they are written with the next commit. One that was lost is
 //! asked for again and answered as a duplicate.
@@ -129,6 +130,9 @@ impl Journal {
     pub fn open(folder: &Path, fresh: IncarnationId) -> Result<Self, Error> {
         let lock = lock(folder)?;
         let mut connection = Connection::open(Places::below(folder).journal())?;
+        // Before the log is looked at: its index is then kept in this process. A file for it would be cut and grown anew by each
+        // process, and a full disk may not give it back what was cut.
+        connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         let synchronous = if bugs::on(Bug::SynchronousOff) { "OFF" } else { "FULL" };
         connection.pragma_update(None, "synchronous", synchronous)?;

@@ -1,8 +1,10 @@
 //! One run through a crash: a process dies at a named point, is started again without it, and everything must come to one true
 //! state within a bound.
 
+use std::fs;
+use std::io;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use holdfast_common::report::Disposition;
 use holdfast_proto::v1::{AttestedRunner, AttestedTarget, DecisionKind, Deployment, DeploymentState, SubmitRequest};
@@ -109,7 +111,7 @@ impl Case {
     pub(crate) fn arm_agents(&mut self, point: &str) {
         self.point = point.to_owned();
         self.filling.iter().for_each(|filling| filling.watch(point));
-        let _was_not_there = std::fs::remove_file(&self.note);
+        let _was_not_there = fs::remove_file(&self.note);
         let note = self.note.to_str().expect("plain text").to_owned();
         for name in AGENTS {
             let environment = &mut self.cluster.agent(name).settings().environment;
@@ -178,7 +180,7 @@ impl Case {
     fn was_reached(&self) -> bool {
         let armed = self.point.trim_start_matches("coordinator:");
         let name = armed.split(':').next().unwrap_or_default();
-        std::fs::read_to_string(&self.note).is_ok_and(|note| note == name)
+        fs::read_to_string(&self.note).is_ok_and(|note| note == name)
     }
 
     /// Waits until a service has said that its disk is full.
@@ -195,7 +197,7 @@ impl Case {
     pub(crate) async fn until_died(&mut self, in_shim: bool) {
         let note = self.note.clone();
         self.until("a process to die", async |_| {
-            let note = std::fs::read_to_string(&note);
+            let note = fs::read_to_string(&note);
             note.map(drop).map_err(|_| "the point was never reached".to_owned())
         })
         .await;
@@ -355,11 +357,12 @@ impl Case {
 
     async fn reports_add_up(&mut self, agent: &str) {
         let journal = self.cluster.agent(agent).state().join("journal.sqlite");
-        let store = self.cluster.coordinator().store();
+        let (store, seen) = (self.cluster.coordinator().store(), self.cluster.folder().join(&format!("seen-{agent}")));
         self.until(&format!("the reports of {agent} to be answered"), async |_| {
             let read = |error: rusqlite::Error| error.to_string();
-            let journaled = journaled(&journal).map_err(read)?;
-            let answered = answered(&store, &incarnation(&journal).map_err(read)?).map_err(read)?;
+            let copy = copied(&journal, &seen).map_err(|error| error.to_string())?;
+            let journaled = journaled(&copy).map_err(read)?;
+            let answered = answered(&store, &incarnation(&copy).map_err(read)?).map_err(read)?;
             let sequences: Vec<u64> = answered.iter().map(|(sequence, _)| *sequence).collect();
             let wanted: Vec<u64> = journaled.iter().map(|(sequence, _)| *sequence).collect();
             if sequences != wanted {
@@ -404,21 +407,39 @@ fn target() -> String {
     command_target(TARGET, false).replace("outlives = false", "outlives = false, inspect = [\"echo\", \"v0\"]")
 }
 
-fn open(path: &std::path::Path) -> rusqlite::Result<Connection> {
+fn open(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
 }
 
-fn incarnation(journal: &std::path::Path) -> rusqlite::Result<String> {
+/// A journal as it is on the disk, in another folder: its agent lets nobody else open it.
+fn copied(journal: &Path, into: &Path) -> io::Result<PathBuf> {
+    let copy = into.join("journal.sqlite");
+    let beside = |path: &Path, ending: &str| PathBuf::from(format!("{}{ending}", path.display()));
+    fs::create_dir_all(into)?;
+    fs::copy(journal, &copy)?;
+    for ending in ["-wal", "-shm"] {
+        absent(fs::remove_file(beside(&copy, ending)))?;
+    }
+    // There is none after an orderly end.
+    absent(fs::copy(beside(journal, "-wal"), beside(&copy, "-wal")).map(drop))?;
+    Ok(copy)
+}
+
+fn absent(result: io::Result<()>) -> io::Result<()> {
+    result.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
+}
+
+fn incarnation(journal: &Path) -> rusqlite::Result<String> {
     open(journal)?.query_row("SELECT incarnation FROM identity", [], |row| row.get(0))
 }
 
 /// Sequences of reports and the answers that the agent heard.
-fn journaled(journal: &std::path::Path) -> rusqlite::Result<Vec<(u64, Option<Disposition>)>> {
+fn journaled(journal: &Path) -> rusqlite::Result<Vec<(u64, Option<Disposition>)>> {
     rows(&open(journal)?, "SELECT sequence, answer FROM outbox ORDER BY sequence", [])
 }
 
 /// Sequences of reports and the answers that the coordinator keeps, reports on nothing that it knows included.
-fn answered(store: &std::path::Path, incarnation: &str) -> rusqlite::Result<Vec<(u64, Disposition)>> {
+fn answered(store: &Path, incarnation: &str) -> rusqlite::Result<Vec<(u64, Disposition)>> {
     let found: Vec<(u64, Option<Disposition>)> = rows(
         &open(store)?,
         "SELECT sequence, disposition FROM reports WHERE incarnation = ?1

@@ -12,8 +12,8 @@ use holdfast_tests::cluster::{Cluster, LONG, Plan};
 use holdfast_tests::files::{DeploymentFile, command_target};
 use holdfast_tests::hostile::{Hostile, claim, offer, welcome};
 use holdfast_tests::peer::{applied, ended, hello, started};
-use holdfast_tests::process::{Launch, Process};
-use holdfast_tests::strace::{self, Trace, mark};
+use holdfast_tests::process::Process;
+use holdfast_tests::strace::{self, Syncs, Trace, mark};
 use holdfast_tests::wait;
 use rustix::process::Signal;
 use uuid::Uuid;
@@ -24,16 +24,6 @@ const ROUNDS: usize = 3;
 const STORE: &str = "holdfast.db-wal";
 const JOURNAL: &str = "journal.sqlite-wal";
 const BUG: &str = "HOLDFAST_BUG";
-
-/// Whether this machine lets us trace; says that it does not.
-#[expect(clippy::print_stderr, reason = "a test that is skipped must say so")]
-fn can_trace() -> bool {
-    let can = strace::is_there();
-    if !can {
-        eprintln!("skipped: 1 test needs strace");
-    }
-    can
-}
 
 /// Every answer that the coordinator gave, and whether it left after the sync that covers it.
 ///
@@ -142,21 +132,21 @@ async fn words(cluster: &Cluster, hostile: &mut Hostile) -> Vec<(&'static str, D
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_answer_of_the_coordinator_leaves_after_the_sync_that_covers_it() {
-    if can_trace() {
+    if strace::can_be_had(1) {
         assert_eq!(coordinator_answers_after_its_syncs(None).await, Ok(()));
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_word_of_an_agent_leaves_after_the_sync_that_covers_it() {
-    if can_trace() {
+    if strace::can_be_had(1) {
         assert_eq!(agent_speaks_after_its_syncs(None).await, Ok(()));
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_or_journal_that_does_not_wait_for_the_disk_is_noticed() {
-    if can_trace() {
+    if strace::can_be_had(1) {
         let coordinator = coordinator_answers_after_its_syncs(Some("synchronous_off")).await;
         assert!(coordinator.is_err_and(|why| why.contains("before any sync")));
         let agent = agent_speaks_after_its_syncs(Some("agent_synchronous_off")).await;
@@ -166,22 +156,7 @@ async fn a_store_or_journal_that_does_not_wait_for_the_disk_is_noticed() {
 
 /// Makes every sync of the process fail from now on.
 async fn fail_syncs(cluster: &Cluster, pid: u32, name: &str) -> Process {
-    let trace = cluster.folder().join(&format!("{name}.strace"));
-    let log = cluster.folder().join(&format!("{name}.strace.log"));
-    let process = Process::start(&Launch {
-        name: format!("strace of {name}"),
-        wrapper: Vec::new(),
-        program: "strace".into(),
-        arguments: strace::failing_syncs(pid, &trace),
-        environment: std::collections::BTreeMap::new(),
-        folder: cluster.folder().path().to_owned(),
-        log: log.clone(),
-    });
-    wait::until_true("strace to be attached", wait::SOON, || {
-        std::fs::read_to_string(&log).is_ok_and(|text| text.contains("attached"))
-    })
-    .await;
-    process
+    strace::attach(Syncs::Fail, pid, &cluster.folder().join(&format!("{name}.strace"))).await
 }
 
 /// It failed once, and the process did not try again nor write on.
@@ -196,7 +171,7 @@ fn was_not_retried(cluster: &Cluster, name: &str) {
 /// F47
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sync_that_fails_stops_the_coordinator_and_loses_nothing_that_was_acknowledged() {
-    if !can_trace() {
+    if !strace::can_be_had(1) {
         return;
     }
     let mut cluster = Plan::new(PROGRAM).agents(&[]).prepare().await;
@@ -229,7 +204,7 @@ async fn a_sync_that_fails_stops_the_coordinator_and_loses_nothing_that_was_ackn
 /// F47: the step ends after the agent's disk has failed; the next agent tells it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sync_that_fails_stops_the_agent_and_the_next_one_tells_what_happened() {
-    if !can_trace() {
+    if !strace::can_be_had(1) {
         return;
     }
     let mut cluster = Plan::new(PROGRAM).agents(&["web-01"]).start().await;

@@ -1,6 +1,7 @@
 //! What the services say of themselves: alive, ready, and why not.
 
 use holdfast_tests::cluster::Plan;
+use holdfast_tests::strace::{self, Syncs};
 
 use crate::PROGRAM;
 use crate::support::with_box;
@@ -56,15 +57,19 @@ async fn an_agent_without_contact_is_ready_and_says_since_when() {
     assert_eq!(agent.metrics().await.of("holdfast_agent_reconnects_total"), 1.0);
 }
 
-/// A work loop that hangs in the middle of a turn is not ready soon, and dead later; the rest of the process answers.
+/// A work loop that hangs in the middle of a turn, as its disk does, is not ready soon, and dead later; the rest of the process
+/// answers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_work_loop_that_hangs_is_not_ready_and_then_dead() {
+    if !strace::can_be_had(1) {
+        return;
+    }
     let mut cluster = Plan::new(PROGRAM).agents(&["web-01"]).start().await;
-    let (coordinator, store) = (cluster.coordinator().ops(), cluster.coordinator().store());
-    let (agent, journal) = (cluster.agent("web-01").ops(), cluster.agent("web-01").state().join("journal.sqlite"));
-    for (name, ops, file) in [("coordinator", &coordinator, store), ("agent", &agent, journal)] {
+    let (coordinator, serving) = (cluster.coordinator().ops(), cluster.coordinator().pid());
+    let (agent, working) = (cluster.agent("web-01").ops(), cluster.agent("web-01").pid());
+    for (name, ops, pid) in [("coordinator", &coordinator, serving), ("agent", &agent, working)] {
         ops.until_status("/readyz", 200).await;
-        let other_writer = write_lock(&file);
+        let hung = strace::attach(Syncs::Hang, pid, &cluster.folder().join(&format!("{name}.strace"))).await;
         // A new session is something to write down, for both.
         cluster.line("web-01").reset();
         let told = ops.until_status("/readyz", 503).await.body;
@@ -72,16 +77,9 @@ async fn a_work_loop_that_hangs_is_not_ready_and_then_dead() {
         let told = ops.until_status("/livez", 503).await.body;
         assert!(told.contains("work loop: in the middle of a turn for"), "{name}: {told}");
         assert_eq!(ops.get("/metrics").await.status, 200, "{name}");
-        drop(other_writer);
+        drop(hung);
         ops.until_status("/livez", 200).await;
         ops.until_status("/readyz", 200).await;
         agent.until_figure("holdfast_agent_connected", 1.0).await;
     }
-}
-
-/// Held until it is dropped.
-fn write_lock(file: &std::path::Path) -> rusqlite::Connection {
-    let connection = rusqlite::Connection::open(file).expect("a database");
-    connection.execute_batch("BEGIN IMMEDIATE").expect("nobody is writing now");
-    connection
 }
