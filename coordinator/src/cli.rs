@@ -185,7 +185,8 @@ fn load_to_write(configured: &Configured) -> Result<Config, Box<Problem>> {
 fn serve_until_signal(config: Config) -> anyhow::Result<()> {
     telemetry::init(config.log.format, &config.log.filter)?;
     tls::install_default();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    // What is served has threads of its own.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.context("could not start the runtime")?;
     let served = runtime.block_on(async {
         let shutdown = CancellationToken::new();

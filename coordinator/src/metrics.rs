@@ -363,10 +363,10 @@ impl Metrics {
         self
     }
 
-    /// With the figures of the process. Needs a tokio runtime.
+    /// With the figures of the process, which has these runtimes beside the one that this is called in.
     #[must_use]
-    pub fn of_process(mut self) -> Self {
-        self.registry.register_collector(Box::new(Process::here()));
+    pub fn of_process(mut self, beside: Vec<tokio::runtime::Handle>) -> Self {
+        self.registry.register_collector(Box::new(Process::here().and(beside)));
         self
     }
 

@@ -115,7 +115,8 @@ pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Resul
     let manager = Manager::of_environment();
     let health = Health::new();
     let stage = Stage::register(&health);
-    let metrics = Arc::new(Metrics::new().of_process());
+    let threads = wire::Threads::start().context("could not start the threads that serve")?;
+    let metrics = Arc::new(Metrics::new().of_process(threads.runtimes()));
     let _ops = start_ops(&config, &health, &metrics).await?;
 
     let disk = Disk::new(config.data_dir.clone(), config.disk.reserve_bytes);
@@ -154,11 +155,9 @@ pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Resul
     let gate = Guard::new(routes(&shared, guesses, &reporter, metrics.measures())?, books);
     let gate = Measured::new(gate, metrics);
     let stop = shutdown.clone();
-    let serving =
-        wire::builder(&limits).serve_with_incoming_shutdown(gate, wire::incoming(listener, tls, &limits), async move {
-            stop.cancelled().await
-        });
-    let server = tokio::spawn(serving);
+    let server = threads.serve(listener, &tls, &limits, move |incoming| {
+        wire::builder(&limits).serve_with_incoming_shutdown(gate.clone(), incoming, stop.clone().cancelled_owned())
+    });
     stage.send_replace(Stage::Serving);
     set_health(&reporter, ServingStatus::Serving).await;
     // The port is open since before the store was; from here on what comes is answered.
@@ -182,28 +181,36 @@ pub async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Resul
     served
 }
 
-type Server = tokio::task::JoinHandle<Result<(), tonic::transport::Error>>;
-
 /// Waits for the stop, then for the open calls, with a bound.
-async fn until(shutdown: CancellationToken, mut server: Server, shared: &Shared, ending: Ending) -> anyhow::Result<()> {
+async fn until(
+    shutdown: CancellationToken,
+    mut server: wire::Serving,
+    shared: &Shared,
+    ending: Ending,
+) -> anyhow::Result<()> {
     tokio::select! {
         // First: a server that has nothing open ends as soon as it is told to.
         biased;
         () = shutdown.cancelled() => {}
-        ended = &mut server => {
+        ended = server.next_end() => {
             shutdown.cancel();
-            ended.context("the server panicked")?.context("the server failed")?;
+            ended.transpose().context("the server failed")?;
             anyhow::bail!("the server ended by itself");
         }
     }
     tracing::info!("stopping");
     ending.begin().await;
     shared.directory.close_all(Code::NotServing, "the coordinator is stopping");
-    match tokio::time::timeout(DRAIN_WITHIN, &mut server).await {
-        Ok(ended) => ended.context("the server panicked")?.context("the server failed"),
+    let all_ended = async {
+        while let Some(ended) = server.next_end().await {
+            ended.context("the server failed")?;
+        }
+        Ok(())
+    };
+    match tokio::time::timeout(DRAIN_WITHIN, all_ended).await {
+        Ok(ended) => ended,
         Err(_) => {
             tracing::warn!("some connections did not end in time and are cut");
-            server.abort();
             Ok(())
         }
     }

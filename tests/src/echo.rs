@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::process::ExitCode;
 
 use futures_util::{Stream, StreamExt as _};
-use holdfast_net::serve::{self, Limits, Routes};
+use holdfast_net::serve::{self, Limits, Routes, Threads};
 use holdfast_net::tls::{self, ServerTls};
 use holdfast_proto::PROTOCOL_VERSION;
 use holdfast_proto::v1::agent_service_server::{AgentService, AgentServiceServer};
@@ -91,8 +91,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     machine::raise_descriptors();
     tls::install_default();
     let tls = ServerTls::from_files(certificate, key, ca).expect("sound files");
-    // The coordinator's runtime is made like this too.
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    // As the coordinator.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     runtime.expect("threads can be made").block_on(answer_all(tls, file));
     ExitCode::SUCCESS
 }
@@ -104,8 +104,10 @@ async fn answer_all(tls: ServerTls, file: &Path) {
     let routes = Routes::new().with(AgentServiceServer::new(Bare));
     let fresh = file.with_extension("new");
     std::fs::write(&fresh, address.to_string()).and_then(|()| std::fs::rename(&fresh, file)).expect("a test's folder");
-    let served = serve::builder(&limits).serve_with_incoming(routes, serve::incoming(listener, tls, &limits));
-    served.await.expect("it serves until it is killed");
+    let mut serving = Threads::start().expect("threads can be made").serve(listener, &tls, &limits, move |incoming| {
+        serve::builder(&limits).serve_with_incoming(routes.clone(), incoming)
+    });
+    serving.next_end().await.expect("there is a thread").expect("it serves until it is killed");
 }
 
 #[derive(Clone, Debug)]

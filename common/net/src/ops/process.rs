@@ -32,12 +32,12 @@ const START: Row = Row::new(
     "When the process was started, since the Unix epoch",
 );
 const TASKS: Row =
-    Row::new("holdfast_process_tasks", Kind::Gauge, In::Number, "Tasks of the runtime that have not ended");
+    Row::new("holdfast_process_tasks", Kind::Gauge, In::Number, "Tasks of its runtimes that have not ended");
 
 /// Reads them at each scrape. What can't be read is left out.
 #[derive(Debug)]
 pub struct Process {
-    runtime: tokio::runtime::Handle,
+    runtimes: Vec<tokio::runtime::Handle>,
 }
 
 impl Process {
@@ -48,7 +48,14 @@ impl Process {
     /// Outside a tokio runtime.
     #[must_use]
     pub fn here() -> Self {
-        Self { runtime: tokio::runtime::Handle::current() }
+        Self { runtimes: vec![tokio::runtime::Handle::current()] }
+    }
+
+    /// And of these runtimes.
+    #[must_use]
+    pub fn and(mut self, beside: Vec<tokio::runtime::Handle>) -> Self {
+        self.runtimes.extend(beside);
+        self
     }
 }
 
@@ -69,7 +76,8 @@ impl Collector for Process {
         if let Some(most) = getrlimit(Resource::Nofile).current {
             put(&mut encoder, &MAX_FDS, ConstGauge::new(i64::try_from(most).unwrap_or(i64::MAX)))?;
         }
-        put(&mut encoder, &TASKS, ConstGauge::new(count(self.runtime.metrics().num_alive_tasks())))
+        let tasks = self.runtimes.iter().map(|runtime| runtime.metrics().num_alive_tasks()).sum();
+        put(&mut encoder, &TASKS, ConstGauge::new(count(tasks)))
     }
 }
 

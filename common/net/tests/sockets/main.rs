@@ -6,3 +6,4 @@ mod certificates;
 mod connections;
 mod files;
 mod ops;
+mod threads;

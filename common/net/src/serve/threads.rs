@@ -1,0 +1,149 @@
+//! Serving on several threads, each with a runtime of its own.
+//!
+//! A connection lives on one of them from its handshake on, with all that is done for its calls: what happens for it wakes that
+//! thread and no second one, and two connections are served by two processors. Connections are dealt out in turn.
+//!
+//! ```text
+//! listener ──▶ accepted here ──┬──▶ serve-0: handshake, HTTP/2, handlers
+//!                              └──▶ serve-1: the same
+//! ```
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tonic::transport;
+
+use super::accept::Door;
+use super::{Incoming, Limits, Listener, incoming};
+use crate::tls::ServerTls;
+
+/// Connections that may wait for a thread that is busy.
+const WAITING: usize = 64;
+
+/// How serving ended on one thread.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The server failed.
+    #[error(transparent)]
+    Server(#[from] transport::Error),
+    /// It panicked.
+    #[error("a server panicked: {0}")]
+    Panic(#[from] tokio::task::JoinError),
+}
+
+/// Runtimes of one thread each. What runs in them is left behind when this is dropped.
+#[derive(Debug)]
+pub struct Threads(Vec<Runtime>);
+
+impl Threads {
+    /// As many as there are processors for this process.
+    ///
+    /// # Errors
+    /// The system gives no thread, or no descriptors for its runtime.
+    pub fn start() -> io::Result<Self> {
+        let count = std::thread::available_parallelism().map_or(1, usize::from);
+        let runtime = |number| {
+            Builder::new_multi_thread().worker_threads(1).thread_name(format!("serve-{number}")).enable_all().build()
+        };
+        (0..count).map(runtime).collect::<io::Result<_>>().map(Self)
+    }
+
+    /// The runtimes, to be measured.
+    #[must_use]
+    pub fn runtimes(&self) -> Vec<Handle> {
+        self.0.iter().map(|runtime| runtime.handle().clone()).collect()
+    }
+
+    /// Accepts on the runtime that it is called on, and runs `serve` on each thread with the connections that are its. Once one of
+    /// them takes no more connections, the listening socket is closed.
+    pub fn serve<F>(
+        self,
+        listener: TcpListener,
+        tls: &ServerTls,
+        limits: &Limits,
+        serve: impl Fn(Incoming<TcpStream>) -> F + Clone + Send + 'static,
+    ) -> Serving
+    where
+        F: Future<Output = Result<(), transport::Error>> + Send,
+    {
+        let limits = Limits { handshakes: limits.handshakes.div_ceil(self.0.len()), ..*limits };
+        let (mut ways, ends) = (Vec::with_capacity(self.0.len()), FuturesUnordered::new());
+        for runtime in &self.0 {
+            let (way, dealt) = mpsc::channel(WAITING);
+            let (tls, serve) = (tls.clone(), serve.clone());
+            ends.push(runtime.spawn(async move { serve(incoming(Dealt(dealt), tls, &limits)).await }));
+            ways.push(way);
+        }
+        tokio::spawn(deal(listener, ways));
+        Serving { ends, _threads: self }
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        self.0.drain(..).for_each(Runtime::shutdown_background);
+    }
+}
+
+/// Threads that serve. Dropped, it cuts what they serve.
+#[derive(Debug)]
+pub struct Serving {
+    ends: FuturesUnordered<JoinHandle<Result<(), transport::Error>>>,
+    _threads: Threads,
+}
+
+impl Serving {
+    /// The next end of serving on a thread; `None` after the last one.
+    ///
+    /// # Errors
+    /// How it failed.
+    pub async fn next_end(&mut self) -> Option<Result<(), Error>> {
+        let end = self.ends.next().await?;
+        Some(end.map_err(Error::from).and_then(|served| served.map_err(Error::from)))
+    }
+}
+
+type Way = mpsc::Sender<(std::net::TcpStream, SocketAddr)>;
+
+/// Deals out until somebody takes no more.
+async fn deal(listener: TcpListener, ways: Vec<Way>) {
+    let mut closed: FuturesUnordered<_> = ways.iter().map(Way::closed).collect();
+    let mut door = Door::new(listener);
+    for way in ways.iter().cycle() {
+        let (stream, address) = tokio::select! {
+            _ = closed.next() => return,
+            accepted = door.next() => accepted,
+        };
+        // It is known to this runtime, and is to wake another one.
+        match stream.into_std() {
+            Ok(stream) => {
+                if way.send((stream, address)).await.is_err() {
+                    return;
+                }
+            }
+            Err(error) => tracing::warn!(%address, %error, "a connection could not be handed to its thread"),
+        }
+    }
+}
+
+/// The connections of one thread.
+struct Dealt(mpsc::Receiver<(std::net::TcpStream, SocketAddr)>);
+
+impl Listener for Dealt {
+    type Stream = TcpStream;
+
+    async fn accept(&mut self) -> io::Result<(TcpStream, SocketAddr)> {
+        match self.0.recv().await {
+            Some((stream, address)) => Ok((TcpStream::from_std(stream)?, address)),
+            // There will be none. Who accepts is ended by who serves.
+            None => std::future::pending().await,
+        }
+    }
+}
