@@ -16,7 +16,8 @@ use holdfast_coordinator_core::identity::Older;
 use holdfast_proto::v1;
 use tokio::sync::oneshot;
 
-use super::{Directory, Known, Outgoing};
+use super::known::Known;
+use super::{Directory, Outgoing};
 
 /// Longest wait for the answer. Shorter than an agent waits for its Welcome, and than keepalive takes to end a connection.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);

@@ -5,6 +5,8 @@
 //! or is lost, and what is lost is derived again from the committed state.
 
 mod beside;
+mod fit;
+mod known;
 pub mod mass_loss;
 mod message;
 mod offers;
@@ -14,35 +16,28 @@ mod profile;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use holdfast_common::adapter::Adapter;
 use holdfast_common::code::Code;
-use holdfast_common::id::{AgentName, EvidenceId, IncarnationId, OperatorName, ResourceName, SessionId, TargetName};
-use holdfast_common::spec::{Reach, TargetSpec};
+use holdfast_common::id::{AgentName, EvidenceId, IncarnationId, SessionId, TargetName};
 use holdfast_common::text::{bounded, one_line};
 use holdfast_common::time::Wall;
-use holdfast_coordinator_core::identity::{Identity, Lock};
-use holdfast_coordinator_core::input::{Candidate, Finding};
+use holdfast_coordinator_core::input::Finding;
 use holdfast_coordinator_core::{Effect, TargetState};
-use holdfast_proto::convert::wall_to_wire;
 use holdfast_proto::v1;
 use tokio::sync::oneshot;
 
-use crate::grpc::view::instant;
+use known::{Known, Live};
 use mass_loss::MassLoss;
-use offers::Offers;
 
+pub use known::{Absence, AgentStatus, Drained, Standing};
 pub use mass_loss::{Bounds, Change, Suspicion};
 pub use outgoing::{Answers, Outgoing, QUEUE};
 pub(crate) use pattern::fits;
 pub use profile::{Profile, Unfit};
-
-/// Inquiries that a session remembers to have been asked.
-const MAX_ASKED: usize = 1024;
 
 /// Longest text that is kept of what an agent has no room for, in bytes.
 const LONGEST_WHY: usize = 256;
@@ -62,132 +57,6 @@ impl Default for Directory {
     fn default() -> Self {
         Self::new(Bounds::default())
     }
-}
-
-/// One agent.
-#[derive(Debug)]
-struct Known {
-    profile: Profile,
-    /// Whether the profile is from a `Hello` of this run, not from the store.
-    spoke: bool,
-    last_heard: Wall,
-    live: Option<Live>,
-    standing: Standing,
-    /// An operator lets it have nothing new.
-    drained: Option<Drained>,
-    /// It said that it goes and will be back, and was not heard since.
-    absence: Option<Absence>,
-    /// The versions of the protocol that its last Hello named, where none of them is ours.
-    speaks: Option<Vec<u32>>,
-    /// What its host has no room for, as its last heartbeat said.
-    no_room: Option<v1::NoRoom>,
-}
-
-/// What of an agent's identity decides whether it gets work.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
-    /// A copy of it was seen.
-    pub lock: Option<Lock>,
-    /// When its machine was last seen to be another one, for people.
-    pub moved_at: Option<Wall>,
-    /// Its certificates open nothing any more.
-    pub removed: bool,
-    /// Of its join token: what targets select it by, whatever it says of itself.
-    pub labels: Option<BTreeMap<String, String>>,
-}
-
-impl From<&Identity> for Standing {
-    fn from(identity: &Identity) -> Self {
-        Self {
-            lock: identity.lock.clone(),
-            moved_at: identity.moved_at,
-            removed: identity.removed.is_some(),
-            labels: identity.enrolled.as_ref().map(|enrolled| enrolled.labels.clone()),
-        }
-    }
-}
-
-impl Standing {
-    /// Why it gets no work, in words.
-    fn unfit(&self) -> Option<String> {
-        match (self.removed, &self.lock) {
-            (true, _) => Some("it was removed".to_owned()),
-            (false, Some(lock)) => Some(format!("identity locked: {} was seen", lock.copied.words())),
-            (false, None) => None,
-        }
-    }
-}
-
-/// An operator lets an agent have nothing new.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Drained {
-    /// Who said so.
-    pub by: OperatorName,
-    /// Why.
-    pub reason: String,
-    /// Since when.
-    pub since: Wall,
-}
-
-impl Drained {
-    fn message(drained: Option<&Self>) -> v1::connect_response::Message {
-        let drain = match drained {
-            Some(Drained { by, reason, since }) => v1::Drain {
-                drained: true,
-                by: by.to_string(),
-                reason: reason.clone(),
-                since: Some(wall_to_wire(*since)),
-            },
-            None => v1::Drain::default(),
-        };
-        v1::connect_response::Message::Drain(drain)
-    }
-}
-
-/// A planned absence of an agent, for people.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Absence {
-    /// When it said so.
-    pub since: Wall,
-    /// When it should be back, as it said.
-    pub back_by: Wall,
-}
-
-#[derive(Debug)]
-struct Live {
-    session: SessionId,
-    outgoing: Outgoing,
-    /// Whether the driver knows of it. Until then nothing that is due is sent: all of it is, once it does.
-    stands: bool,
-    asked: BTreeMap<EvidenceId, TargetName>,
-    offers: Offers,
-    /// Looks that somebody waits for; their answers are shown and not kept.
-    looks: BTreeMap<EvidenceId, oneshot::Sender<Finding>>,
-    /// Those who asked whether its process is still there.
-    pings: BTreeMap<u64, oneshot::Sender<()>>,
-    /// How often that was asked.
-    pinged: u64,
-}
-
-/// What is known of an agent, for a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AgentStatus {
-    /// Its name.
-    pub name: AgentName,
-    /// What it said of itself.
-    pub profile: Profile,
-    /// When it was last heard, for people.
-    pub last_heard: Wall,
-    /// Whether it has a session now.
-    pub connected: bool,
-    /// What its identity is.
-    pub standing: Standing,
-    /// An operator lets it have nothing new.
-    pub drained: Option<Drained>,
-    /// It said that it goes and will be back, and was not heard since.
-    pub absence: Option<Absence>,
-    /// What its host has no room for, while it is in contact.
-    pub no_room: Option<v1::NoRoom>,
 }
 
 impl Directory {
@@ -229,17 +98,7 @@ impl Directory {
 
     /// Puts an agent in that the store knows from earlier runs. It has no contact until it speaks.
     pub fn remember(&self, name: AgentName, profile: Profile, last_heard: Wall) {
-        self.lock().entry(name).or_insert(Known {
-            profile,
-            spoke: false,
-            last_heard,
-            live: None,
-            standing: Standing::default(),
-            drained: None,
-            absence: None,
-            speaks: None,
-            no_room: None,
-        });
+        self.lock().entry(name).or_insert_with(|| Known::new(profile, last_heard));
     }
 
     /// What the agent's identity is now. Of one that was never heard of, nothing is kept: it is told at its Hello.
@@ -267,25 +126,12 @@ impl Directory {
             return false;
         }
         outgoing.send(v1::connect_response::Message::Welcome(welcome));
-        let (asked, looks, pings) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let offers = Offers::default();
-        let live =
-            Some(Live { session, outgoing: outgoing.clone(), stands: false, asked, offers, looks, pings, pinged: 0 });
         let drained = agents.get(name).and_then(|known| known.drained.clone());
         if drained.is_some() {
             outgoing.send(Drained::message(drained.as_ref()));
         }
-        let known = Known {
-            profile,
-            spoke: true,
-            last_heard: now,
-            live,
-            standing,
-            drained,
-            absence: None,
-            speaks: None,
-            no_room: None,
-        };
+        let live = Some(Live::new(session, outgoing.clone()));
+        let known = Known { spoke: true, live, standing, drained, ..Known::new(profile, now) };
         let older = agents.insert(name.clone(), known).and_then(|known| known.live);
         if older.is_none() {
             self.losses().came(name);
@@ -301,30 +147,13 @@ impl Directory {
     /// An agent came and speaks none of our versions. It has no session, and is shown with why. Says whether that is news.
     pub fn speaks_otherwise(&self, name: &AgentName, profile: Profile, versions: Vec<u32>, now: Wall) -> bool {
         let mut agents = self.lock();
-        let fresh = Known {
-            profile,
-            spoke: false,
-            last_heard: now,
-            live: None,
-            standing: Standing::default(),
-            drained: None,
-            absence: None,
-            speaks: None,
-            no_room: None,
-        };
-        let known = agents.entry(name.clone()).or_insert(fresh);
+        let known = agents.entry(name.clone()).or_insert_with(|| Known::new(profile, now));
         // Another process with its certificate says nothing of the one in contact.
         if known.live.is_some() || known.speaks.as_ref() == Some(&versions) {
             return false;
         }
         known.speaks = Some(versions);
         true
-    }
-
-    /// How often an agent could not take what looked for one, by [`Unfit::WORDS`].
-    #[must_use]
-    pub fn passed_over(&self) -> [u64; Unfit::WORDS.len()] {
-        self.passed_over.each_ref().map(|count| count.load(Ordering::Relaxed))
     }
 
     /// The driver knows of the agent's session.
@@ -404,7 +233,7 @@ impl Directory {
         let mut agents = self.lock();
         let live = agents.get_mut(name)?.live.as_mut()?;
         live.looks.retain(|_, waiting| !waiting.is_closed());
-        if live.looks.len() >= MAX_ASKED {
+        if live.looks.len() >= known::MAX_ASKED {
             return None;
         }
         let (answer, waiting) = oneshot::channel();
@@ -446,62 +275,13 @@ impl Directory {
     /// Every agent, by name.
     #[must_use]
     pub fn list(&self) -> Vec<AgentStatus> {
-        let status = |(name, known): (&AgentName, &Known)| AgentStatus {
-            name: name.clone(),
-            profile: known.profile.clone(),
-            last_heard: known.last_heard,
-            connected: known.live.is_some(),
-            standing: known.standing.clone(),
-            drained: known.drained.clone(),
-            absence: known.absence.filter(|_| known.live.is_none()),
-            no_room: known.no_room.clone().filter(|_| known.live.is_some()),
-        };
-        self.lock().iter().map(status).collect()
+        self.lock().iter().map(|(name, known)| known.status(name)).collect()
     }
 
     /// Ends every session with a word.
     pub fn close_all(&self, code: Code, detail: &str) {
         let live: Vec<Live> = self.lock().values_mut().filter_map(|known| known.live.take()).collect();
         live.iter().for_each(|live| live.outgoing.bye(code, detail));
-    }
-
-    /// Every agent that the target's selector matches, by name, with why it can't take work of it that needs these adapters.
-    #[must_use]
-    pub fn candidates(&self, target: &TargetSpec, needs: &BTreeSet<Adapter>) -> Vec<Candidate> {
-        let agents = self.lock();
-        agents
-            .iter()
-            .filter(|(_, known)| known.profile.matches(target))
-            .map(|(name, known)| Candidate {
-                agent: name.clone(),
-                incarnation: known.live.as_ref().map(|_| known.profile.incarnation),
-                unfit: self.told(known, target, needs),
-            })
-            .collect()
-    }
-
-    /// Agents in contact that reach the resource, by name. A host-bound resource is reached from its own host only.
-    #[must_use]
-    pub fn reachable(&self, target: &TargetSpec, resource: &ResourceName, home: Option<&AgentName>) -> Vec<AgentName> {
-        let Some(spec) = target.resource(resource) else { return Vec::new() };
-        let agents = self.lock();
-        let at_home = |name: &AgentName| match spec.reach {
-            Reach::Host => home == Some(name),
-            Reach::Shared => true,
-        };
-        agents
-            .iter()
-            .filter(|(name, known)| {
-                let profile = &known.profile;
-                known.live.is_some()
-                    && known.standing.unfit().is_none()
-                    && at_home(name)
-                    && profile.matches(target)
-                    && profile.allows(&target.name)
-                    && profile.offers(spec)
-            })
-            .map(|(name, _)| name.clone())
-            .collect()
     }
 
     /// Puts the message of an effect into its agent's session; without one it is lost.
@@ -529,18 +309,6 @@ impl Directory {
         live.outgoing.send(message);
     }
 
-    /// In words, and counted where contact would not help.
-    fn told(&self, known: &Known, target: &TargetSpec, needs: &BTreeSet<Adapter>) -> Option<String> {
-        match known.unfit(target, needs) {
-            Ok(()) => None,
-            Err(Lacks::Contact(why)) => Some(why),
-            Err(Lacks::Fitness(why)) => {
-                self.passed_over[why.place()].fetch_add(1, Ordering::Relaxed);
-                Some(why.to_string())
-            }
-        }
-    }
-
     fn losses(&self) -> MutexGuard<'_, MassLoss> {
         self.mass_loss.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -548,48 +316,5 @@ impl Directory {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<AgentName, Known>> {
         // Nothing in here leaves an entry half changed when it panics.
         self.agents.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// What keeps an agent from work.
-enum Lacks {
-    /// For now: contact, or somebody's word.
-    Contact(String),
-    /// What it can do.
-    Fitness(Unfit),
-}
-
-impl Known {
-    fn unfit(&self, target: &TargetSpec, needs: &BTreeSet<Adapter>) -> Result<(), Lacks> {
-        if let Some(why) = self.standing.unfit() {
-            return Err(Lacks::Contact(why));
-        }
-        if let Some(Drained { by, reason, since }) = &self.drained {
-            return Err(Lacks::Contact(format!("drained since {} by {by}: {reason}", instant(*since))));
-        }
-        match (&self.live, &self.speaks, self.absence) {
-            (Some(live), _, _) => {
-                if let Some(count) = live.offers.ignored(Instant::now()) {
-                    let why = format!("it has not answered its last {count} offers: it gets none until it does");
-                    return Err(Lacks::Contact(why));
-                }
-                self.profile.unfit(target, needs).map_or(Ok(()), |why| Err(Lacks::Fitness(why)))
-            }
-            (None, Some(versions), _) => Err(Lacks::Fitness(Unfit::Protocol(versions.clone()))),
-            (None, None, Some(Absence { since, back_by })) => {
-                Err(Lacks::Contact(format!("away by plan since {}, back by {}", instant(since), instant(back_by))))
-            }
-            (None, None, None) if self.spoke => Err(Lacks::Contact("no contact: its session is over".to_owned())),
-            (None, None, None) => Err(Lacks::Contact("no contact since the coordinator started".to_owned())),
-        }
-    }
-}
-
-impl Live {
-    fn remember(&mut self, inquiry: EvidenceId, target: TargetName) {
-        while self.asked.len() >= MAX_ASKED {
-            self.asked.pop_first();
-        }
-        self.asked.insert(inquiry, target);
     }
 }

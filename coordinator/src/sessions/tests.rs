@@ -1,7 +1,9 @@
 use std::collections::BTreeSet;
 
+use holdfast_common::adapter::Adapter;
+use holdfast_common::id::ResourceName;
 use holdfast_common::recovery::Policy;
-use holdfast_common::spec::{QueueKind, ResourceAdapter, ResourceSpec};
+use holdfast_common::spec::{QueueKind, Reach, ResourceAdapter, ResourceSpec, TargetSpec};
 use uuid::Uuid;
 
 use super::*;
