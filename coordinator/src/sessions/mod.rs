@@ -1,8 +1,8 @@
 //! Agents and their live sessions.
 //!
 //! An agent has at most one live session: a newer `Hello` of the same process takes the older one's place, one of another
-//! process only what has ended: see [`beside`]. The driver sends through here on its own thread, so nothing here waits: a message goes into the session's bounded queue
-//! or is lost, and what is lost is derived again from the committed state.
+//! process only what has ended: see [`beside`]. The driver sends through here on its own thread, so nothing here waits: a
+//! message goes into the session's bounded queue or is lost, and what is lost is derived again from the committed state.
 
 mod beside;
 mod fit;
@@ -108,8 +108,8 @@ impl Directory {
         }
     }
 
-    /// Begins a session of an agent that said this of itself, and is that. `welcome` is its first message; an older session of the agent is told that it was replaced.
-    /// False, and nothing is begun, where one of another process has come meanwhile.
+    /// Begins a session of an agent that said this of itself, and is that. `welcome` is its first message; an older session of
+    /// the agent is told that it was replaced. False, and nothing is begun, where one of another process has come meanwhile.
     #[must_use]
     pub fn attach(
         &self,
