@@ -17,16 +17,21 @@
 //! Deployments whose changes stand lie on each other like a stack. To go back below one, the way back over it and over each
 //! above it must be compatible. A rollback that was applied whole took those that it undid off the stack.
 
+mod steps;
+mod why_not;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_common::adapter::Reverse;
 use holdfast_common::id::{ResourceName, Revision, StepName};
-use holdfast_common::rollback::{DataEffect, DataRange, DataRecovery, RollbackSpec, Way};
-use holdfast_common::spec::{DeploymentSpec, RetryClass, StepBody, StepEffect, StepSpec, Timeouts};
+use holdfast_common::rollback::{DataEffect, DataRecovery, RollbackSpec, Way};
+use holdfast_common::spec::{DeploymentSpec, StepBody, StepSpec};
 use holdfast_common::time::Wall;
 
 use crate::fate::{self, Fate};
 use crate::state::{Base, Deployment, ResourceKnowledge, TargetState, Undone};
+
+pub use why_not::WhyNot;
 
 /// The revisions that resources were seen to retain. A resource that could not be asked is not among them.
 pub type Retained = BTreeMap<ResourceName, BTreeSet<Revision>>;
@@ -53,110 +58,6 @@ pub struct Own {
     pub steps: Vec<StepName>,
     /// The revision that the last of them names; `None`: what the resource has after them nobody says.
     pub brings: Option<Revision>,
-}
-
-/// Why a target can't go back over a deployment now.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum WhyNot {
-    /// Nothing to undo.
-    #[error("#{number} has changed nothing")]
-    NothingChanged {
-        /// The deployment.
-        number: u64,
-    },
-    /// What a rollback left in part can't be undone by another.
-    #[error("#{number} is a rollback itself, and left its changes in part: deploy a release instead")]
-    IsRollback {
-        /// The rollback.
-        number: u64,
-    },
-    /// Its file says nothing of going back.
-    #[error("the file of #{number} has no [rollback]")]
-    NoWay {
-        /// The deployment.
-        number: u64,
-    },
-    /// Nothing would tell whether what was gone back to is healthy.
-    #[error("no health check is declared for what was there before #{number}")]
-    NoCheck {
-        /// The deployment.
-        number: u64,
-    },
-    /// Data is gone, and nobody has tried to bring it back.
-    #[error("step {step} of #{number} destroyed data, and no recovery of it was tested")]
-    Destroyed {
-        /// The deployment.
-        number: u64,
-        /// The step.
-        step: StepName,
-    },
-    /// The adapter can't go back by itself, and the file has no steps for it.
-    #[error("{resource} has no reverse transition, and the file of #{number} has no steps of its own for it")]
-    NoReverse {
-        /// The deployment.
-        number: u64,
-        /// The resource.
-        resource: ResourceName,
-    },
-    /// Nobody knows what was there before.
-    #[error("what {resource} had before #{number} is not on record")]
-    NothingBefore {
-        /// The deployment.
-        number: u64,
-        /// The resource.
-        resource: ResourceName,
-    },
-    /// What was there before is gone.
-    #[error("{resource} does not retain {revision} any more")]
-    NotRetained {
-        /// The resource.
-        resource: ResourceName,
-        /// The revision.
-        revision: Revision,
-    },
-    /// The window has passed.
-    #[error("the time until which the file of #{number} calls going back compatible has passed")]
-    WindowOver {
-        /// The deployment.
-        number: u64,
-        /// Until when.
-        until: Wall,
-    },
-    /// The version of the data is not within what the release before can live with.
-    #[error("the file of #{number} says that going back is compatible with data {range}, and {}", data(.version.as_ref()))]
-    DataOutside {
-        /// The deployment.
-        number: u64,
-        /// What the release before can live with.
-        range: DataRange,
-        /// The resource with the data and its version, where one is on record.
-        version: Option<(ResourceName, Revision)>,
-    },
-}
-
-impl WhyNot {
-    /// Whether a person may say how they know that it is compatible all the same.
-    #[must_use]
-    pub fn may_be_attested(&self) -> bool {
-        match self {
-            WhyNot::WindowOver { .. } | WhyNot::DataOutside { .. } => true,
-            WhyNot::NothingChanged { .. }
-            | WhyNot::IsRollback { .. }
-            | WhyNot::NoWay { .. }
-            | WhyNot::NoCheck { .. }
-            | WhyNot::Destroyed { .. }
-            | WhyNot::NoReverse { .. }
-            | WhyNot::NothingBefore { .. }
-            | WhyNot::NotRetained { .. } => false,
-        }
-    }
-}
-
-fn data(version: Option<&(ResourceName, Revision)>) -> String {
-    match version {
-        Some((resource, version)) => format!("{resource} is at {version}"),
-        None => "the version of the data is not on record".to_owned(),
-    }
 }
 
 /// The places that the target can go back to, the nearest first. `past` are deployments of the target that ended,
@@ -350,7 +251,7 @@ fn possible(state: &TargetState, layer: &Layer<'_>) -> Result<(), WhyNot> {
         return Err(WhyNot::IsRollback { number });
     }
     let way = layer.way().ok_or(WhyNot::NoWay { number })?;
-    if !spec.steps.iter().any(is_check) {
+    if !spec.steps.iter().any(steps::is_check) {
         return Err(WhyNot::NoCheck { number });
     }
     let is_tested = matches!(way.recovery, DataRecovery::Restore { .. });
@@ -446,97 +347,6 @@ fn way_back(
         Err(why) if !(attested && why.may_be_attested()) => return Err(why),
         Err(_) | Ok(()) => {}
     }
-    let (newest, oldest) = (&over[0], &over[over.len() - 1]);
-    let mut steps = Steps::default();
-    for (at, layer) in over.iter().enumerate() {
-        match layer.way().map(|way| &way.way) {
-            Some(Way::Steps { steps: own }) => own.iter().for_each(|step| steps.own(layer, step, &revisions)),
-            Some(Way::PreviousRevision) | None => {
-                let deeper = |resource: &&ResourceName| over[at + 1..].iter().any(|it| it.changed.contains(*resource));
-                let restored = layer.changed.iter().filter(|resource| !deeper(resource));
-                restored.for_each(|resource| steps.restore(resource, &revisions));
-            }
-        }
-    }
-    steps.switch_once();
-    let has_checks = |deployment: &&Deployment| deployment.spec.steps.iter().any(is_check);
-    let checked = beneath.filter(has_checks).unwrap_or(oldest.deployment);
-    let checks = checked.spec.steps.iter().filter(|step| is_check(step));
-    checks.for_each(|check| steps.push(check.clone(), checked.number));
-    let last = &newest.deployment.spec;
-    let spec = DeploymentSpec {
-        target: last.target.clone(),
-        inputs: BTreeMap::new(),
-        lease_ttl: last.lease_ttl,
-        steps: steps.all,
-        cancel_grace: last.cancel_grace,
-        retry: last.retry.clone(),
-        policy: last.policy,
-        order: None,
-        timeouts: Timeouts { queue: None, ..last.timeouts },
-        rollback: None,
-    };
+    let spec = steps::of(over, beneath, &revisions);
     Ok(WayBack { undoes: over.iter().map(Layer::undone).collect(), spec })
-}
-
-fn is_check(step: &StepSpec) -> bool {
-    step.body.check().is_some()
-}
-
-/// The steps of a rollback in the making. Names stay as their files gave them, as far as they are unique.
-#[derive(Default)]
-struct Steps {
-    all: Vec<StepSpec>,
-}
-
-impl Steps {
-    fn restore(&mut self, resource: &ResourceName, revisions: &BTreeMap<ResourceName, Option<Revision>>) {
-        let step = StepSpec {
-            name: name(format!("restore-{resource}"), self.all.len()),
-            effect: StepEffect::Mutates,
-            resource: Some(resource.clone()),
-            retry: RetryClass::Idempotent,
-            body: StepBody::Restore,
-            revision: revisions.get(resource).cloned().flatten(),
-            expected_revision: None,
-            timeout: None,
-            data: DataEffect::None,
-        };
-        self.push(step, 0);
-    }
-
-    fn own(&mut self, layer: &Layer<'_>, step: &StepSpec, revisions: &BTreeMap<ResourceName, Option<Revision>>) {
-        let mut step = step.clone();
-        if step.body == StepBody::Restore {
-            step.revision = step.resource.as_ref().and_then(|resource| revisions.get(resource).cloned().flatten());
-        }
-        self.push(step, layer.number());
-    }
-
-    /// Of several switches of one release only the last is left: a folder is switched once under a fence.
-    fn switch_once(&mut self) {
-        let switches = |step: &StepSpec| matches!(step.body, StepBody::Release { .. } | StepBody::Restore);
-        let mut later = BTreeSet::new();
-        let mut kept: Vec<StepSpec> = Vec::new();
-        for step in self.all.drain(..).rev() {
-            if !switches(&step) || later.insert(step.resource.clone()) {
-                kept.push(step);
-            }
-        }
-        kept.reverse();
-        self.all = kept;
-    }
-
-    fn push(&mut self, mut step: StepSpec, number: u64) {
-        if self.all.iter().any(|other| other.name == step.name) {
-            step.name = name(format!("{}-{number}", step.name), self.all.len());
-        }
-        self.all.push(step);
-    }
-}
-
-/// That name, or where it is too long or taken one by its place.
-fn name(wanted: String, place: usize) -> StepName {
-    StepName::new(wanted)
-        .unwrap_or_else(|_| StepName::new(format!("undo-{place}")).expect("plain letters and a number"))
 }
