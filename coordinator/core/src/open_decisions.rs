@@ -245,6 +245,9 @@ fn readmit(facts: &Facts<'_>) -> Result<(), String> {
     match facts.runner.runner {
         Runner::StillRunning => Ok(()),
         Runner::Stopped | Runner::FencedOff | Runner::HostGone => no(&facts.runner.because),
+        Runner::Unknown if open.state == StepState::Ended(StepEnd::Unknown) => {
+            no("its own agent was heard, and could not say that it still runs")
+        }
         Runner::Unknown => no("its own agent has not come back to say that it still runs"),
     }
 }

@@ -8,7 +8,7 @@
 //! a person: stopped                                      as attested, but not against "still running"
 //! a person: host gone                                    as attested, until the journal says that it still runs
 //! its own report of the end, where the target trusts it  stopped, as trusted
-//! its own journal: still running                         still running
+//! its own journal: still running                         still running, until it tells an end of the step or of itself
 //! else                                                   unknown
 //!
 //! evidence about the last attempt                        the step in question (the newest counts)
@@ -137,16 +137,17 @@ pub(crate) fn was_read(deployment: &Deployment, step: &StepName) -> bool {
 
 /// Whether the attempt's own journal has told, too late, how that step ended.
 pub(crate) fn told_end(deployment: &Deployment, attempt: &Attempt, step: &StepName) -> bool {
-    told_ends(deployment, attempt, step).next().is_some()
+    told_ends(deployment, attempt, step, deployment.evidence.iter()).next().is_some()
 }
 
-/// How the attempt's own journal has told, too late, that the step ended.
+/// How the attempt's own journal has told in that evidence, too late, that the step ended.
 fn told_ends<'a>(
     deployment: &'a Deployment,
     attempt: &'a Attempt,
     step: &'a StepName,
-) -> impl Iterator<Item = StepEnd> + 'a {
-    deployment.evidence.iter().filter_map(move |evidence| match &evidence.body {
+    evidence: impl Iterator<Item = &'a Evidence>,
+) -> impl Iterator<Item = StepEnd> {
+    evidence.filter_map(move |evidence| match &evidence.body {
         body @ EvidenceBody::LateReport { report, .. } => {
             late_end(report, step).filter(|_| is_own(deployment, attempt, body))
         }

@@ -90,5 +90,5 @@ pub fn contradiction(state: &TargetState) -> Option<Contradiction> {
 
 fn says_never_started(deployment: &Deployment, attempt: &Attempt, step: &StepName) -> bool {
     let in_time = attempt.step(step).is_some_and(|run| run.state == StepState::Ended(StepEnd::NotStarted));
-    in_time || told_ends(deployment, attempt, step).any(|end| end == StepEnd::NotStarted)
+    in_time || told_ends(deployment, attempt, step, deployment.evidence.iter()).any(|end| end == StepEnd::NotStarted)
 }

@@ -1,10 +1,10 @@
 //! Whether the runner is out: the upper table of [`super`].
 
-use holdfast_common::id::EvidenceId;
+use holdfast_common::id::{EvidenceId, StepName};
 use holdfast_common::outcome::StepEnd;
 use holdfast_common::recovery::{AttestedRunner, Runner};
 
-use super::{capability, doubted, in_question, is_own, late_end};
+use super::{capability, doubted, in_question, is_own, late_end, told_ends};
 use crate::authority;
 use crate::bugs::{self, Bug};
 use crate::policy;
@@ -53,6 +53,31 @@ pub(crate) fn runner(state: &TargetState, deployment: &Deployment) -> RunnerKnow
         | DeploymentState::Failed
         | DeploymentState::Cancelled => start(Runner::Unknown, "it is not in question"),
     }
+}
+
+/// Why an end of the process is no end of what it may have begun.
+const MAY_OUTLIVE: &str = "what it started may outlive it";
+
+/// Its journal says that it does not run any more, which alone does not prove it out: a person may attest that. What proves it out
+/// already goes on doing so.
+fn no_longer(known: RunnerKnown, because: String, evidence: &Evidence) -> RunnerKnown {
+    if known.runner.is_out() {
+        return known;
+    }
+    RunnerKnown {
+        runner: Runner::Unknown,
+        because,
+        evidence: vec![evidence.id],
+        attested: false,
+        trusted: false,
+        for_good: false,
+    }
+}
+
+/// Whether the attempt's own journal had told before that evidence how the step ended.
+fn told_before(deployment: &Deployment, attempt: &Attempt, step: &StepName, evidence: &Evidence) -> bool {
+    let before = deployment.evidence.iter().take_while(|other| other.sequence < evidence.sequence);
+    told_ends(deployment, attempt, step, before).next().is_some()
 }
 
 fn weigh_runner(
@@ -112,20 +137,34 @@ fn weigh_runner(
                     let because = format!("its own agent reports that step {} ended", step.name);
                     RunnerKnown { trusted: true, ..told(Runner::Stopped, because, false, false) }
                 }
-                Some(StepEnd::Applied | StepEnd::Failed { .. } | StepEnd::Stopped { .. } | StepEnd::Unknown) | None => {
-                    known
+                Some(StepEnd::Applied | StepEnd::Failed { .. } | StepEnd::Stopped { .. }) => {
+                    let because = format!("its journal says that step {} ended, and {MAY_OUTLIVE}", step.name);
+                    no_longer(known, because, evidence)
                 }
+                Some(StepEnd::Unknown) => {
+                    let because = format!("its journal can't tell how step {} ended", step.name);
+                    no_longer(known, because, evidence)
+                }
+                None => known,
             }
         }
         EvidenceBody::JournalWord { incarnation, attempt: about, runner, .. }
             if deployment.is_of(attempt, *about) && *incarnation == attempt.incarnation =>
         {
             match runner {
+                // What runs on, if anything, is no more the step that is in question.
+                Runner::StillRunning if told_before(deployment, attempt, &step.name, evidence) => known,
                 Runner::StillRunning => told(*runner, "its journal says that it still runs".to_owned(), false, false),
                 Runner::Stopped if !outlives => {
                     told(*runner, "its journal says that it ended".to_owned(), false, false)
                 }
-                Runner::Stopped | Runner::FencedOff | Runner::HostGone | Runner::Unknown => known,
+                Runner::Stopped => {
+                    no_longer(known, format!("its journal says that it ended, and {MAY_OUTLIVE}"), evidence)
+                }
+                Runner::Unknown if known.runner == Runner::StillRunning => {
+                    no_longer(known, "its journal says no more that it still runs".to_owned(), evidence)
+                }
+                Runner::FencedOff | Runner::HostGone | Runner::Unknown => known,
             }
         }
         EvidenceBody::FencedOff { .. }

@@ -125,13 +125,15 @@ impl Scene {
     }
 
     pub fn attest(&mut self, deployment: DeploymentId, target: AttestedTarget) {
-        let attestation = Attestation {
-            runner: AttestedRunner::HostGone,
-            target,
-            observed: None,
-            how: "it burnt".into(),
-            attachment: None,
+        self.attest_runner(deployment, AttestedRunner::HostGone, target);
+    }
+
+    pub fn attest_runner(&mut self, deployment: DeploymentId, runner: AttestedRunner, target: AttestedTarget) {
+        let how = match runner {
+            AttestedRunner::HostGone => "it burnt",
+            AttestedRunner::Stopped => "went there",
         };
+        let attestation = Attestation { runner, target, observed: None, how: how.into(), attachment: None };
         let evidence = self.world.draw_evidence();
         self.world.feed(0, &Input::Attest { deployment, by: anna(), attestation, evidence }).expect("kept");
     }

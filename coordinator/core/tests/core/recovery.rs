@@ -3,7 +3,7 @@
 use holdfast_common::claim::Claim;
 use holdfast_common::id::DeploymentId;
 use holdfast_common::outcome::{AttemptEnd, OperationState, StepEnd};
-use holdfast_common::recovery::{AttestedTarget, DecisionKind, Policy, Runner};
+use holdfast_common::recovery::{AttestedRunner, AttestedTarget, DecisionKind, Policy, Runner};
 use holdfast_common::report::*;
 use holdfast_common::spec::{Reach, RetryClass, TargetSpec};
 use holdfast_common::time::Millis;
@@ -120,6 +120,36 @@ pub fn no_readmission_after_a_fence_off_an_end_or_an_attestation() {
     journal(&mut scene, claim, Runner::StillRunning);
     scene.attest(id, AttestedTarget::NotApplied);
     assert!(scene.list().why_not(DecisionKind::Readmit).is_some());
+}
+
+/// What was said of a process that ran counts no longer than the process: whoever went there may then say that it stopped.
+#[test]
+fn still_running_counts_until_the_journal_tells_an_end_and_a_person_may_then_attest_the_stop() {
+    for end in [StepEnd::Applied, StepEnd::Stopped { maybe_partial: true }, StepEnd::Unknown] {
+        let (mut scene, id, claim) = lost_migration(Policy::Manual);
+        journal(&mut scene, claim, Runner::StillRunning);
+        scene.attest_runner(id, AttestedRunner::Stopped, AttestedTarget::Applied);
+        assert_eq!(scene.list().runner, Runner::StillRunning, "nobody attests against its own word");
+        let speaker = scene.speaker();
+        let _filed = scene.say_as(&speaker, claim, ended("migrate", end));
+        assert_eq!(scene.list().runner, Runner::Unknown, "{end:?}: what it started may outlive it");
+        // Between two steps the attempt still runs, as its journal sees it.
+        journal(&mut scene, claim, Runner::StillRunning);
+        assert_eq!(scene.list().runner, Runner::Unknown, "{end:?}");
+        scene.attest_runner(id, AttestedRunner::Stopped, AttestedTarget::Applied);
+        assert_eq!(scene.list().runner, Runner::Stopped, "{end:?}");
+        scene.decide(DecisionKind::AcceptSucceeded).expect("open");
+    }
+    for word in [Runner::Stopped, Runner::Unknown] {
+        let (mut scene, id, claim) = lost_migration(Policy::Manual);
+        journal(&mut scene, claim, Runner::StillRunning);
+        journal(&mut scene, claim, word);
+        assert_eq!(scene.list().runner, Runner::Unknown, "{word:?}");
+        scene.attest_runner(id, AttestedRunner::Stopped, AttestedTarget::Applied);
+        assert_eq!(scene.list().runner, Runner::Stopped, "{word:?}");
+        journal(&mut scene, claim, word);
+        assert_eq!(scene.list().runner, Runner::Stopped, "{word:?}: what is proven or attested stays so");
+    }
 }
 
 #[test]
