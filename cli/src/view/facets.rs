@@ -168,7 +168,8 @@ impl<'a> Last<'a> {
         let decided = deployment.ended_by_decision;
         match StepState::try_from(step.state) {
             Ok(StepState::Carried) if step.carry == CarryState::Differs as i32 => Some(Last::Disturbed),
-            Ok(StepState::Applied | StepState::Carried) => Some(Last::Applied),
+            Ok(StepState::Carried) if step.carry == CarryState::AsLeft as i32 => Some(Last::Applied),
+            Ok(StepState::Applied) => Some(Last::Applied),
             Ok(StepState::Permitted) => open("was permitted and may have begun", MAY_RUN),
             Ok(StepState::Started) => open("has begun", MAY_RUN),
             Ok(StepState::Unknown) => open("ended in a way that nobody can tell", "what it left at the target"),
@@ -178,7 +179,8 @@ impl<'a> Last<'a> {
             }
             Ok(StepState::Failed | StepState::Stopped) if step.maybe_partial => Some(Last::MaybePartial),
             Ok(StepState::Failed | StepState::Stopped) => Some(Last::Ended),
-            Ok(StepState::Pending | StepState::NotStarted | StepState::Unspecified) => None,
+            // Nobody looked: what is known is from the attempt before it.
+            Ok(StepState::Carried | StepState::Pending | StepState::NotStarted | StepState::Unspecified) => None,
         }
     }
 }

@@ -80,6 +80,19 @@ fn settled<'a>(deployment: &'a Deployment, attempt: &Attempt, step: &StepName) -
     deployment.decisions.iter().rev().filter(|record| record.kind != DecisionKind::Note).find(about)
 }
 
+/// The decision by which a step counts as applied, where no agent has found it so since.
+pub(crate) fn applied_by_decision<'a>(deployment: &'a Deployment, step: &StepSpec) -> Option<&'a DecisionRecord> {
+    let latest = deployment.attempts.iter().fold(None, |before, attempt| {
+        let run = attempt.step(&step.name);
+        match (settled(deployment, attempt, &step.name), run.map(|run| run.state)) {
+            (Some(record), Some(_)) if record.kind != DecisionKind::Readmit => Some(record),
+            (_, Some(StepState::Ended(StepEnd::Applied) | StepState::Carried { carry: CarryState::AsLeft })) => None,
+            _ => before,
+        }
+    });
+    latest.filter(|record| record.target == OperationState::Applied)
+}
+
 /// The mutating steps of a deployment, in order.
 pub(crate) fn mutating(deployment: &Deployment) -> impl Iterator<Item = &StepSpec> {
     deployment.spec.steps.iter().filter(|step| step.effect == StepEffect::Mutates)

@@ -139,12 +139,26 @@ fn sentence(deployment: &Deployment, attempt: &Attempt, end: AttemptEnd) -> Stri
 
 fn succeeded(deployment: &Deployment, attempt: &Attempt) -> String {
     let checks = deployment.spec.steps.iter().filter(|step| step.body.check().is_some()).count();
-    let agent = &attempt.agent;
+    let reported = format!("{} reported every step as applied{}", attempt.agent, not_reported(deployment));
     match checks {
-        0 => format!("{agent} reported every step as applied"),
-        1 => format!("{agent} reported every step as applied, and that its check held"),
-        _ => format!("{agent} reported every step as applied, and that all {checks} checks held"),
+        0 => reported,
+        1 => format!("{reported}, and that its check held"),
+        _ => format!("{reported}, and that all {checks} checks held"),
     }
+}
+
+/// The steps that an earlier attempt left and that no agent has reported as applied, with what stands for each.
+fn not_reported(deployment: &Deployment) -> String {
+    let words = fate::mutating(deployment).filter_map(|step| {
+        let record = fate::applied_by_decision(deployment, step)?;
+        let ground = match (record.attested, record.trusted) {
+            (true, _) => "a person attested",
+            (false, true) => "its agent told too late",
+            (false, false) => "was read",
+        };
+        Some(format!(" but {}, which {ground}", step.name))
+    });
+    words.collect()
 }
 
 fn not_healthy(deployment: &Deployment, step: &StepName, agent: &AgentName) -> String {

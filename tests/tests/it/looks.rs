@@ -53,6 +53,13 @@ async fn a_look_speaks_of_the_last_deployment_that_may_have_touched_the_resource
     assert_eq!(state_of(&operator.until_ended(&touched).await), DeploymentState::Succeeded);
     cancelled_in_the_queue(&cluster, &operator, "v2").await;
     assert_eq!(looked(&cluster).await, (touched, OperationState::Applied as i64, String::new()));
+
+    // A command leaves nothing in a release by which it could be known.
+    let command = DeploymentFile::new(SHOP, LONG).mutates("touch", "unsafe", &["true".to_owned()]);
+    let label = submit(&operator, command.text()).await;
+    assert_eq!(state_of(&operator.until_ended(&label).await), DeploymentState::Succeeded);
+    let why = format!("step touch of {label} touched it last, and nothing reads it back");
+    assert_eq!(looked(&cluster).await, (String::new(), OperationState::Unknown as i64, why));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -92,6 +92,14 @@ fn a_later_word_on_a_step_replaces_an_earlier_one() {
     assert!(!shown.contains("not known"), "{shown}");
     deployment.attempts.push(again(StepState::Pending));
     assert!(summary(&deployment, canvas()).contains("switch: settled by a decision"));
+    for not_read in [CarryState::NotRead, CarryState::Due, CarryState::Failed] {
+        deployment.attempts[1] = again(StepState::Carried);
+        deployment.attempts[1].steps[1].carry = not_read as i32;
+        let shown = summary(&deployment, canvas());
+        assert!(shown.contains("switch: settled by a decision") && !shown.contains("observed as applied"), "{shown}");
+    }
+    deployment.attempts[1].steps[1].carry = CarryState::AsLeft as i32;
+    assert!(summary(&deployment, canvas()).contains("observed as applied: switch"));
     deployment.attempts[1] = again(StepState::Applied);
     let shown = summary(&deployment, canvas());
     assert!(shown.contains("observed as applied: switch") && !shown.contains("settled"), "{shown}");

@@ -324,6 +324,25 @@ fn old_fence_is_evidence_and_completes_nothing() {
     assert_eq!(scene.current().evidence.len(), before.evidence.len() + 2);
 }
 
+/// What a person said stays a person's word, whatever comes after it.
+#[test]
+fn a_success_that_rests_on_an_attestation_says_so() {
+    let mut scene = Scene::on(shop(Reach::Shared));
+    let app = change("app", "app", RetryClass::Unsafe, Some("r1"));
+    let id = scene.submit(vec![change("migrate", "db", RetryClass::Unsafe, None), app], 2);
+    scene.run();
+    scene.permit("migrate");
+    scene.lapse();
+    scene.attest(id, AttestedTarget::Applied);
+    scene.decide(DecisionKind::Retry).expect("open");
+    scene.run();
+    assert_eq!(scene.permit("app"), Answer::Permitted);
+    assert_eq!(scene.say(ended("app", StepEnd::Applied)), Disposition::Accepted);
+    assert_eq!(scene.say(over(AttemptEnd::Succeeded)), Disposition::Accepted);
+    let because = scene.ended(id).ended.clone().expect("ended").because;
+    assert_eq!(because, "a0 reported every step as applied but migrate, which a person attested");
+}
+
 #[test]
 fn a_late_report_of_an_ended_deployment_is_filed_with_it() {
     let (mut scene, id, claim) = uncertain();

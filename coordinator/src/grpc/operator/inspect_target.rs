@@ -12,7 +12,7 @@
 
 use std::time::Duration;
 
-use holdfast_common::adapter::Reverse;
+use holdfast_common::adapter::{Inspect, Reverse};
 use holdfast_common::code::Code;
 use holdfast_common::id::{AgentName, EvidenceId, OperationId, ResourceName, StepName};
 use holdfast_common::outcome::{OperationState, Reading};
@@ -178,7 +178,7 @@ struct Subject {
 }
 
 /// The last step that may have touched the resource. Where none may have, any step on it has a look made: for the revision.
-async fn subject(shared: &Shared, state: &TargetState, resource: &ResourceName) -> Result<Option<Subject>, Status> {
+async fn subject(shared: &Shared, state: &TargetState, resource: &ResourceSpec) -> Result<Option<Subject>, Status> {
     let filter =
         DeploymentFilter { target: Some(state.spec.name.clone()), limit: SEARCHED, ..DeploymentFilter::default() };
     let rows = shared.reader.run(move |reader| reader.deployments(&filter)).await;
@@ -189,13 +189,24 @@ async fn subject(shared: &Shared, state: &TargetState, resource: &ResourceName) 
         step: step.clone(),
         whose,
     };
-    if let Some((deployment, step)) = last_touch(past.iter().copied(), resource) {
+    if let Some((deployment, step)) = last_touch(past.iter().copied(), &resource.name) {
         let label = view::deployment::label(&state.spec.name, deployment).to_string();
-        return Ok(Some(subject(deployment, step, Whose::Touched { label, step: step.name.clone() })));
+        return Ok(Some(subject(deployment, step, whose(resource, label, step))));
     }
-    let changes = |step: &&StepSpec| step.effect == StepEffect::Mutates && step.resource.as_ref() == Some(resource);
+    let changes =
+        |step: &&StepSpec| step.effect == StepEffect::Mutates && step.resource.as_ref() == Some(&resource.name);
     let any = past.iter().find_map(|deployment| Some((*deployment, deployment.spec.steps.iter().rfind(changes)?)));
     Ok(any.map(|(deployment, step)| subject(deployment, step, Whose::Nobodys { why: untouched(past.len()) })))
+}
+
+/// Of a step that nothing reads back the resource tells nothing, whatever it says of its operation.
+fn whose(resource: &ResourceSpec, label: String, step: &StepSpec) -> Whose {
+    match step.capability(resource).inspect {
+        Inspect::None => {
+            Whose::Nobodys { why: format!("step {} of {label} touched it last, and nothing reads it back", step.name) }
+        }
+        Inspect::Revision | Inspect::Operation => Whose::Touched { label, step: step.name.clone() },
+    }
 }
 
 fn untouched(searched: usize) -> String {
@@ -233,7 +244,7 @@ async fn look(
     wait: Duration,
 ) -> Result<Result<Seen, &'static str>, Status> {
     const NOBODY: &str = "nobody who reaches it is connected";
-    let Some(Subject { operation, step, whose }) = subject(shared, state, &resource.name).await? else {
+    let Some(Subject { operation, step, whose }) = subject(shared, state, resource).await? else {
         return Ok(Err("nothing was ever deployed to it"));
     };
     let reachable = shared.directory.reachable(&state.spec, &resource.name, state.home.as_ref());
