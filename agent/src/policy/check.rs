@@ -6,7 +6,7 @@ use std::path::Path;
 
 use holdfast_common::adapter::Adapter;
 
-use super::User;
+use super::{User, between};
 use crate::config::{Config, CredentialSet, Place, Resource};
 use crate::enrol::Folder;
 use crate::secrets::{self, SHORTEST};
@@ -49,6 +49,7 @@ pub fn check(config: &Config, occasion: Occasion) -> Findings {
     for resource in &config.resource {
         found.resource(resource, occasion);
     }
+    found.errors.extend(between::never_counting(&config.resource));
     found.way_to_state(config);
     if rustix::process::geteuid().is_root() && runs_commands_as_agent(config) {
         found.warnings.push(

@@ -18,6 +18,7 @@
 //! a file of its own ([`Refusals`]).
 
 mod at;
+mod between;
 mod check;
 mod host;
 mod place;
