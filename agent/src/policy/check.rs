@@ -2,7 +2,7 @@
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Component, Path};
 
 use holdfast_common::adapter::Adapter;
 
@@ -126,6 +126,9 @@ impl Findings {
             Some(_) if !is_release => self.errors.push(format!("{place}: only a release has a root")),
             Some(root) if !root.is_absolute() => {
                 self.errors.push(format!("{place}: root {} is no absolute path", root.display()));
+            }
+            Some(root) if root.components().any(|part| part == Component::ParentDir) => {
+                self.errors.push(format!("{place}: root {} goes up by \"..\": write where that is", root.display()));
             }
             Some(_) | None => {}
         }
