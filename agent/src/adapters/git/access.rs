@@ -38,10 +38,13 @@ const INHERITED: [&str; 13] = [
     "NO_PROXY",
     "ALL_PROXY",
 ];
-const FIXED: [(&str, &str); 11] = [
+/// No repository of this host but the one that a call names: without a `GIT_DIR` git would look for one where it runs and above.
+const NO_REPOSITORY: &str = "/dev/null";
+const FIXED: [(&str, &str); 12] = [
     ("LC_ALL", "C"),
     ("HOME", "/nonexistent"),
     ("GIT_CONFIG_NOSYSTEM", "1"),
+    ("GIT_DIR", NO_REPOSITORY),
     ("GIT_CONFIG_GLOBAL", "/dev/null"),
     ("GIT_ATTR_NOSYSTEM", "1"),
     ("GIT_TERMINAL_PROMPT", "0"),
@@ -232,6 +235,43 @@ mod tests {
             "file:///srv/shop.git",
         ] {
             assert!(server(url).is_err(), "{url}");
+        }
+    }
+
+    /// A folder that goes away.
+    struct Folder(std::path::PathBuf);
+
+    impl Folder {
+        fn new() -> Self {
+            let path = std::env::temp_dir().join(format!("holdfast-git-{}", uuid::Uuid::new_v4().simple()));
+            std::fs::create_dir(&path).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn path() -> (String, String) {
+        ("PATH".to_owned(), std::env::var("PATH").unwrap())
+    }
+
+    #[test]
+    fn of_a_repository_where_git_runs_or_above_nothing_counts() {
+        let folder = Folder::new();
+        let (above, below) = (folder.0.join("above"), folder.0.join("above/below"));
+        std::fs::create_dir_all(&below).unwrap();
+        let git = git("/srv/shop.git", &Credentials::of([path()].into()), None).unwrap();
+        let own = above.join(".git");
+        git.command("init").args(["--quiet", "--bare", "--"]).args([&own]).output().unwrap();
+        std::fs::write(own.join("config"), "[url \"/elsewhere\"]\ninsteadOf = /srv\n").unwrap();
+        for place in [&above, &below] {
+            let said =
+                git.command("ls-remote").args(["--get-url", "--", "/srv/shop.git"]).folder(place).line().unwrap();
+            assert_eq!(said, "/srv/shop.git", "{}", place.display());
         }
     }
 }
