@@ -24,6 +24,7 @@ mod host;
 mod place;
 mod program;
 mod refusals;
+mod shape;
 #[cfg(test)]
 mod tests;
 mod user;
