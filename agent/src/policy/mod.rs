@@ -43,6 +43,7 @@ pub use check::{Findings, Occasion, check, unguarded};
 pub(crate) use host::of_user;
 pub use host::{Grant, Host};
 pub use refusals::{Refusals, Refused};
+pub(crate) use shape::{also_taken, leads_elsewhere};
 pub use user::User;
 pub use words::words;
 
