@@ -136,6 +136,15 @@ impl Place {
         }
     }
 
+    /// The folder, where it is one.
+    #[must_use]
+    pub fn as_folder(&self) -> Option<&Path> {
+        match &self.is {
+            Is::Folder(path) => Some(path),
+            Is::Url { .. } | Is::Database { .. } => None,
+        }
+    }
+
     /// The same, a folder changed.
     #[must_use]
     pub fn with_folder(&self, change: impl FnOnce(&Path) -> PathBuf) -> Self {

@@ -50,6 +50,7 @@ pub fn check(config: &Config, occasion: Occasion) -> Findings {
         found.resource(resource, occasion);
     }
     found.errors.extend(between::never_counting(&config.resource));
+    found.warnings.extend(between::releases_in_repositories(&config.resource));
     found.way_to_state(config);
     if rustix::process::geteuid().is_root() && runs_commands_as_agent(config) {
         found.warnings.push(
