@@ -78,6 +78,8 @@ enum Odd {
         "has a path that is not written plainly: parts of letters, digits and -._~+@=,: with no \"..\" and none empty"
     )]
     Path,
+    #[error("is a folder that is not written plainly: no \".\", no \"..\", no part empty, and no \"/\" at the end")]
+    Folder,
     #[error("names neither a server nor a database")]
     Nothing,
 }
@@ -134,6 +136,15 @@ impl Place {
         }
     }
 
+    /// The folder, where it is one.
+    #[must_use]
+    pub fn as_folder(&self) -> Option<&Path> {
+        match &self.is {
+            Is::Folder(path) => Some(path),
+            Is::Url { .. } | Is::Database { .. } => None,
+        }
+    }
+
     /// The same, a folder changed.
     #[must_use]
     pub fn with_folder(&self, change: impl FnOnce(&Path) -> PathBuf) -> Self {
@@ -167,13 +178,19 @@ impl FromStr for Place {
     type Err = NotAPlace;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let read = if text.starts_with('/') { Ok(Is::Folder(text.into())) } else { url(text) };
+        let read = if text.starts_with('/') { folder(text) } else { url(text) };
         let text = text.to_owned();
         match read {
             Ok(is) => Ok(Self { text, is }),
             Err(why) => Err(NotAPlace { text, why }),
         }
     }
+}
+
+/// Every name counts that a folder can have. What goes up from a link is not where the text says.
+fn folder(text: &str) -> Result<Is, Odd> {
+    let is_odd = |part: &str| matches!(part, "" | "." | "..");
+    if text != "/" && text.split('/').skip(1).any(is_odd) { Err(Odd::Folder) } else { Ok(Is::Folder(text.into())) }
 }
 
 const HTTP: u16 = 80;

@@ -36,7 +36,7 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// Whether this is said of that resource.
+    /// Whether this is said of that resource. Of a pattern: whether it is said of every resource that fits the pattern.
     #[must_use]
     pub fn is_of(&self, target: &str, name: &str) -> bool {
         fits(&self.target, target) && fits(&self.name, name)

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use holdfast_common::spec::{ResourceAdapter, ResourceSpec};
 use holdfast_common::system::{Git, Http, Postgres, System};
 
-use super::{Refusal, Rule, place};
+use super::{Refusal, Rule, place, shape};
 use crate::config::{NotAPlace, Place, Resource};
 
 /// Why no place can be told.
@@ -112,25 +112,12 @@ fn repository(git: &Git) -> Result<Vec<Place>, Unplaced> {
     if place::real(path) != path {
         return elsewhere(path);
     }
-    let taken = ["/.git", ".git/.git", ".git"].map(|end| {
-        let mut text = path.as_os_str().to_owned();
-        text.push(end);
-        PathBuf::from(text)
-    });
+    let taken = shape::also_taken(path);
     let there: Vec<&Path> = taken.iter().map(PathBuf::as_path).filter(|path| path.symlink_metadata().is_ok()).collect();
-    if let Some(odd) = std::iter::once(path).chain(there.iter().copied()).find(|path| leads_elsewhere(path)) {
+    if let Some(odd) = std::iter::once(path).chain(there.iter().copied()).find(|path| shape::leads_elsewhere(path)) {
         return elsewhere(odd);
     }
     Ok(std::iter::once(path).chain(there).map(|path| Place::folder(place::real(path))).collect())
-}
-
-fn leads_elsewhere(path: &Path) -> bool {
-    let kind = |path: &Path| path.symlink_metadata().map(|found| found.file_type());
-    let is_no_folder = kind(path).is_ok_and(|kind| !kind.is_dir());
-    let parts = ["objects", "refs", "objects/info", "HEAD"];
-    is_no_folder
-        || path.join("commondir").symlink_metadata().is_ok()
-        || parts.iter().any(|part| kind(&path.join(part)).is_ok_and(|kind| kind.is_symlink()))
 }
 
 /// What stands behind a `?` leads nowhere else.

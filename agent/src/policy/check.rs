@@ -2,11 +2,11 @@
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Component, Path};
 
 use holdfast_common::adapter::Adapter;
 
-use super::User;
+use super::{User, between};
 use crate::config::{Config, CredentialSet, Place, Resource};
 use crate::enrol::Folder;
 use crate::secrets::{self, SHORTEST};
@@ -49,6 +49,8 @@ pub fn check(config: &Config, occasion: Occasion) -> Findings {
     for resource in &config.resource {
         found.resource(resource, occasion);
     }
+    found.errors.extend(between::never_counting(&config.resource));
+    found.warnings.extend(between::releases_in_repositories(&config.resource));
     found.way_to_state(config);
     if rustix::process::geteuid().is_root() && runs_commands_as_agent(config) {
         found.warnings.push(
@@ -125,6 +127,9 @@ impl Findings {
             Some(_) if !is_release => self.errors.push(format!("{place}: only a release has a root")),
             Some(root) if !root.is_absolute() => {
                 self.errors.push(format!("{place}: root {} is no absolute path", root.display()));
+            }
+            Some(root) if root.components().any(|part| part == Component::ParentDir) => {
+                self.errors.push(format!("{place}: root {} goes up by \"..\": write where that is", root.display()));
             }
             Some(_) | None => {}
         }

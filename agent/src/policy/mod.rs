@@ -18,11 +18,13 @@
 //! a file of its own ([`Refusals`]).
 
 mod at;
+mod between;
 mod check;
 mod host;
 mod place;
 mod program;
 mod refusals;
+mod shape;
 #[cfg(test)]
 mod tests;
 mod user;
@@ -41,6 +43,7 @@ pub use check::{Findings, Occasion, check, unguarded};
 pub(crate) use host::of_user;
 pub use host::{Grant, Host};
 pub use refusals::{Refusals, Refused};
+pub(crate) use shape::{also_taken, leads_elsewhere};
 pub use user::User;
 pub use words::words;
 

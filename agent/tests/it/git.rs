@@ -310,6 +310,44 @@ fn no_hook_of_a_repository_in_a_folder_runs() {
 }
 
 #[test]
+fn a_repository_in_a_folder_is_the_one_that_was_opened_whatever_its_name_comes_to_mean() {
+    for call in ["fetch", "push"] {
+        let bare = Bare::new(&["main"]);
+        let shop = Resource::of(&bare, &["main"], "apps/shop");
+        let (moved, other) = (bare.folder.0.join("moved.git"), bare.folder.0.join("other.git"));
+        let copied = Command::new("cp").arg("-a").args([&bare.path, &other]).status().unwrap();
+        assert!(copied.success());
+        let before = git(&other, &["for-each-ref"]);
+        let standing = stopped(shop.apply(change(1), fence(1)), call);
+        std::fs::rename(&bare.path, &moved).unwrap();
+        std::os::unix::fs::symlink(&other, &bare.path).unwrap();
+        let (status, said) = goes_on(standing);
+        assert_eq!((status, git(&other, &["for-each-ref"])), (0, before), "{call}: {said}");
+        assert!(git(&moved, &["for-each-ref"]).contains(LEDGER), "{call}");
+        // A call that begins now is told of the link.
+        let (status, said) = exit(&mut shop.apply(change(2), fence(2)));
+        assert!(status == 78 && said.contains("a link leads to it"), "{status} {said}");
+        assert!(said.contains(bare.path.to_str().unwrap()), "{said}");
+    }
+}
+
+#[test]
+fn a_folder_that_leads_elsewhere_or_belongs_to_somebody_else_is_no_repository() {
+    let bare = Bare::new(&["main"]);
+    let shop = Resource::of(&bare, &["main"], "apps/shop");
+    let before = bare.refs();
+    std::fs::write(bare.path.join("commondir"), "../other.git\n").unwrap();
+    let (status, said) = exit(&mut shop.apply(change(1), fence(1)));
+    assert!(status == 78 && said.contains("leads elsewhere"), "{status} {said}");
+    std::fs::remove_file(bare.path.join("commondir")).unwrap();
+    std::os::unix::fs::chown(&bare.path, Some(65534), None).unwrap();
+    let (status, said) = exit(&mut shop.apply(change(1), fence(1)));
+    assert!(status == 78 && said.contains("belongs to user 65534"), "{status} {said}");
+    std::os::unix::fs::chown(&bare.path, Some(0), None).unwrap();
+    assert_eq!(bare.refs(), before);
+}
+
+#[test]
 fn a_server_without_atomic_pushes_is_told_of_and_gets_nothing() {
     let bare = Bare::new(&["main"]);
     let shop = Resource::of(&bare, &["main"], "apps/shop");

@@ -11,6 +11,7 @@
 
 mod external;
 mod git;
+mod header;
 mod http;
 mod postgres;
 
@@ -20,6 +21,7 @@ use crate::adapter::{Adapter, Capability};
 
 pub use external::{External, ExternalChange};
 pub use git::{Commit, Git};
+pub use header::{Undeclarable, declarable};
 pub use http::{Headers, Http, Pointers, Submit, Words};
 pub use postgres::{Migrate, Postgres};
 

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | variables `GIT_PASSWORD` and `GIT_USERNAME` (`git` without it) | `https://`, `http://` |
 //! | variable `GIT_SSL_CAINFO`, or file `ca.pem` | the authority of an `https://` server |
-//! | file `ssh_key`, and file `known_hosts` | `ssh://` |
+//! | file `ssh_key`, and file `known_hosts`, the only hosts then | `ssh://` |
 //! | variables `GIT_AUTHOR_NAME`, `GIT_AUTHOR_EMAIL` | whose name commits bear |
 //!
 //! Which repository may be asked the host's policy has decided before (`resource.at`).
@@ -38,10 +38,13 @@ const INHERITED: [&str; 13] = [
     "NO_PROXY",
     "ALL_PROXY",
 ];
-const FIXED: [(&str, &str); 11] = [
+/// No repository of this host but the one that a call names: without a `GIT_DIR` git would look for one where it runs and above.
+const NO_REPOSITORY: &str = "/dev/null";
+const FIXED: [(&str, &str); 12] = [
     ("LC_ALL", "C"),
     ("HOME", "/nonexistent"),
     ("GIT_CONFIG_NOSYSTEM", "1"),
+    ("GIT_DIR", NO_REPOSITORY),
     ("GIT_CONFIG_GLOBAL", "/dev/null"),
     ("GIT_ATTR_NOSYSTEM", "1"),
     ("GIT_TERMINAL_PROMPT", "0"),
@@ -141,9 +144,11 @@ fn ssh(credentials: &Credentials) -> String {
     let mut command = "ssh -F /dev/null -o BatchMode=yes -o StrictHostKeyChecking=yes -o IdentitiesOnly=yes \
                        -o IdentityAgent=none -o ConnectTimeout=20 -o ServerAliveInterval=15"
         .to_owned();
-    let known = credentials.file("known_hosts");
-    let known = known.as_deref().unwrap_or(Path::new("/dev/null"));
-    command.push_str(&format!(" -o UserKnownHostsFile={}", quoted(known)));
+    // As of an authority: what the set brings is all that counts, and without it the host's own list is.
+    command.push_str(&match credentials.file("known_hosts") {
+        Some(known) => format!(" -o GlobalKnownHostsFile=/dev/null -o UserKnownHostsFile={}", quoted(&known)),
+        None => " -o UserKnownHostsFile=/dev/null".to_owned(),
+    });
     match credentials.file("ssh_key") {
         Some(key) => command.push_str(&format!(" -i {}", quoted(&key))),
         // Else it would show the keys of the agent's user.
@@ -233,5 +238,63 @@ mod tests {
         ] {
             assert!(server(url).is_err(), "{url}");
         }
+    }
+
+    /// A folder that goes away.
+    struct Folder(std::path::PathBuf);
+
+    impl Folder {
+        fn new() -> Self {
+            let path = std::env::temp_dir().join(format!("holdfast-git-{}", uuid::Uuid::new_v4().simple()));
+            std::fs::create_dir(&path).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn path() -> (String, String) {
+        ("PATH".to_owned(), std::env::var("PATH").unwrap())
+    }
+
+    #[test]
+    fn of_a_repository_where_git_runs_or_above_nothing_counts() {
+        let folder = Folder::new();
+        let (above, below) = (folder.0.join("above"), folder.0.join("above/below"));
+        std::fs::create_dir_all(&below).unwrap();
+        let git = git("/srv/shop.git", &Credentials::of([path()].into()), None).unwrap();
+        let own = above.join(".git");
+        git.command("init").args(["--quiet", "--bare", "--"]).args([&own]).output().unwrap();
+        std::fs::write(own.join("config"), "[url \"/elsewhere\"]\ninsteadOf = /srv\n").unwrap();
+        for place in [&above, &below] {
+            let said =
+                git.command("ls-remote").args(["--get-url", "--", "/srv/shop.git"]).folder(place).line().unwrap();
+            assert_eq!(said, "/srv/shop.git", "{}", place.display());
+        }
+    }
+
+    /// Asked of ssh itself.
+    #[test]
+    fn where_a_set_brings_its_known_hosts_no_others_count() {
+        let folder = Folder::new();
+        let files = |line: &str, credentials: &Credentials| {
+            let output =
+                std::process::Command::new("sh").args(["-c", &format!("{} -G git.example", ssh(credentials))]).output();
+            let text = String::from_utf8(output.unwrap().stdout).unwrap();
+            text.lines().find_map(|said| said.strip_prefix(line)).map(str::to_owned)
+        };
+        let folder_of_set = ("HOLDFAST_CREDENTIALS".to_owned(), folder.0.to_str().unwrap().to_owned());
+        let set = Credentials::of([folder_of_set].into());
+        let known = folder.0.join("known_hosts");
+        let (global, user) = ("globalknownhostsfile ", "userknownhostsfile ");
+        assert_eq!(files(user, &set).as_deref(), Some("/dev/null"));
+        assert!(files(global, &set).is_some_and(|files| files.starts_with("/etc/ssh/ssh_known_hosts")));
+        std::fs::write(&known, "git.example ssh-ed25519 AAAA\n").unwrap();
+        assert_eq!(files(user, &set).as_deref(), known.to_str());
+        assert_eq!(files(global, &set).as_deref(), Some("/dev/null"));
     }
 }

@@ -13,6 +13,7 @@
 //! | file | decides |
 //! | --- | --- |
 //! | `access` | what git is let know, and how it may ask |
+//! | `folder` | which folder of this host is the repository |
 //! | `ledger`, `entry` | what the ledger says: fences, operations, whose it is |
 //! | `seen` | which revision the folder has |
 //! | `content`, `tree`, `commit` | what is committed |
@@ -28,6 +29,7 @@ mod commit;
 mod content;
 mod entry;
 mod error;
+mod folder;
 mod history;
 mod inspect;
 mod ledger;
@@ -52,6 +54,7 @@ pub use calls::Call;
 
 use crate::adapters::system::{Adapter, Applied, Call as Ordered, Credentials, Failure, Order, Raised};
 use apply::Asked;
+use folder::Folder;
 use remote::Remote;
 
 /// A call that is not a step ends by itself before it is ended.
@@ -61,7 +64,10 @@ const LOOK_TIME: Duration = Duration::from_secs(50);
 pub(super) struct Git<'a> {
     order: &'a Order,
     declared: &'a system::Git,
+    /// What git is to ask: the declared URL, or the folder that was opened for it.
+    url: String,
     git: run::Git,
+    _open: Option<Folder>,
 }
 
 /// Whose it is, and where.
@@ -69,12 +75,13 @@ struct Resource<'a> {
     target: &'a TargetName,
     name: &'a ResourceName,
     declared: &'a system::Git,
+    url: &'a str,
     ledger: String,
 }
 
 impl Resource<'_> {
     fn remote(&self) -> Remote<'_> {
-        Remote { url: &self.declared.url, branches: &self.declared.branches, ledger: &self.ledger }
+        Remote { url: self.url, branches: &self.declared.branches, ledger: &self.ledger }
     }
 
     fn owner(&self) -> String {
@@ -89,12 +96,19 @@ impl<'a> Git<'a> {
             Ordered::Examine { .. } | Ordered::Inspect | Ordered::Raise { .. } => Some(LOOK_TIME),
         };
         access::refuse_odd_branches(&declared.branches)?;
-        Ok(Self { order, declared, git: access::git(&declared.url, credentials, time)? })
+        let git = access::git(&declared.url, credentials, time)?;
+        if !declared.url.starts_with('/') {
+            return Ok(Self { order, declared, url: declared.url.clone(), git, _open: None });
+        }
+        let folder = Folder::open(&declared.url)?;
+        let url = folder.path();
+        let git = git.showing(&url, &declared.url);
+        Ok(Self { order, declared, url, git, _open: Some(folder) })
     }
 
     fn resource(&self) -> Resource<'_> {
         let (target, name) = (&self.order.target, &self.order.resource);
-        Resource { target, name, declared: self.declared, ledger: names::ledger(target, name) }
+        Resource { target, name, declared: self.declared, url: &self.url, ledger: names::ledger(target, name) }
     }
 
     fn asked(&self) -> Result<Asked<'_>, Failure> {

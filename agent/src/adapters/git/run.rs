@@ -50,6 +50,8 @@ pub(super) struct Git {
     settings: Vec<String>,
     /// Never shown, whoever says them.
     secrets: Vec<String>,
+    /// What people know by another name, and that name.
+    shown_as: Option<(String, String)>,
     ends: Instant,
 }
 
@@ -60,7 +62,13 @@ impl Git {
         secrets: Vec<String>,
         time: Option<Duration>,
     ) -> Self {
-        Self { environment, settings, secrets, ends: Instant::now() + time.unwrap_or(Duration::from_hours(24)) }
+        let ends = Instant::now() + time.unwrap_or(Duration::from_hours(24));
+        Self { environment, settings, secrets, shown_as: None, ends }
+    }
+
+    /// The same; where git's words have the one text, people are shown the other.
+    pub(super) fn showing(self, said: &str, shown: &str) -> Self {
+        Self { shown_as: Some((said.to_owned(), shown.to_owned())), ..self }
     }
 
     /// A git command that needs no repository.
@@ -85,6 +93,10 @@ impl Git {
     pub(super) fn shown(&self, text: &[u8]) -> String {
         let text = String::from_utf8_lossy(text);
         let text = self.secrets.iter().fold(text.into_owned(), |text, secret| text.replace(secret, "[redacted]"));
+        let text = match &self.shown_as {
+            Some((said, shown)) => text.replace(said, shown),
+            None => text,
+        };
         let lines =
             text.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("hint:"));
         bounded(&lines.map(one_line).collect::<Vec<_>>().join("; "), MOST_SHOWN)
@@ -162,4 +174,17 @@ fn file_of(bytes: &[u8]) -> io::Result<Stdio> {
     file.write_all(bytes)?;
     file.rewind()?;
     Ok(file.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_git_says_of_an_opened_folder_people_are_shown_by_its_own_name_and_no_secret() {
+        let git =
+            Git::new([].into(), Vec::new(), vec!["geheim".to_owned()], None).showing("/proc/self/fd/7/.", "/srv/a.git");
+        let said = git.shown(b"hint: x\nfatal: '/proc/self/fd/7/.' is odd\nwith geheim\n");
+        assert_eq!(said, "fatal: '/srv/a.git' is odd; with [redacted]");
+    }
 }

@@ -387,3 +387,23 @@ fn a_place_that_can_not_be_compared_is_no_configuration() {
     let error = serde_json::from_value::<Resource>(text).unwrap_err().to_string();
     assert!(error.contains("\"https://deploy.example/a/../b\" has a path that is not written plainly"), "{error}");
 }
+
+#[test]
+fn a_folder_that_is_not_written_plainly_is_refused_by_its_key_and_its_text() {
+    let folder = Folder::new();
+    let file = folder.0.join("agent.toml");
+    let head = "state_dir = \"/nowhere\"\n[coordinator]\naddress = \"127.0.0.1:1\"\n[identity]\ndir = \"/nowhere\"\n";
+    let table = |name: &str, at: &str| {
+        format!(
+            "[[resource]]\ntarget = \"shop@prod\"\nname = {name:?}\nadapter = \"git\"\nat = [\"/srv/git\", {at:?}]\n"
+        )
+    };
+    for odd in ["/srv/../git", "/srv//git", "/srv/./git", "/srv/git/", "srv/git"] {
+        std::fs::write(&file, format!("{head}{}{}", table("one", "/srv/shop"), table("two", odd))).unwrap();
+        let error = holdfast_net::config::load::<Config>(Some(&file), []).unwrap_err().to_string();
+        let expected = format!(":15:6: \"resource[1].at\": {odd:?} is ");
+        assert!(error.contains(&expected), "{error}");
+    }
+    let rule = json!({ "adapter": "release", "root": "/srv/../git" });
+    assert!(found(&rule).0.errors.iter().any(|one| one.contains("root /srv/../git goes up by \"..\"")), "{rule}");
+}

@@ -150,6 +150,24 @@ fn a_steps_own_header_takes_the_place_of_none_of_ours() {
 }
 
 #[test]
+fn nothing_is_sent_with_a_header_that_makes_the_request_another_one() {
+    for name in ["X-HTTP-Method-Override", "X_Original_URL", "X-Forwarded-Host", "Transfer-Encoding"] {
+        let mut scene = Scene::new();
+        let mut sly = change(1);
+        if let Some(Change::Submit(submit)) = &mut sly.change {
+            submit.headers.insert(name.to_owned(), "/admin".to_owned());
+        }
+        assert!(scene.examine(&sly).with(REFUSED_CONTENT).said.contains(name), "{name}");
+        scene.apply(&sly, fence(1)).with(REFUSED_CONTENT);
+        // A target that nobody's parser has read.
+        scene.http.headers.fence = Some(name.to_owned());
+        scene.apply(&change(1), fence(1)).with(REFUSED_CONTENT);
+        scene.raise(&change(1), fence(2)).with(REFUSED_CONTENT);
+        assert_eq!(scene.proxy.posts(), Vec::<String>::new(), "{name}");
+    }
+}
+
+#[test]
 fn an_end_that_is_no_end_is_never_taken_for_one() {
     for (applied, partial) in [(vec!["done"], vec!["succeeded"]), (vec!["done"], vec![])] {
         let mut scene = Scene::new();

@@ -77,14 +77,14 @@ pub enum Error {
         suggestion: Option<String>,
     },
     /// A key without a default is given neither in the file nor by its variable.
-    #[error("{place}: the key {key:?} is missing: set it there or as {variable}")]
+    #[error("{place}: the key {key:?} is missing: set it there{}", or_as(variable.as_ref()))]
     Missing {
         /// The table that lacks it.
         place: Place,
         /// The whole key.
         key: String,
-        /// The variable that would do as well.
-        variable: String,
+        /// The variable that would do as well, where one would.
+        variable: Option<String>,
     },
     /// A value of the wrong type or out of range.
     #[error("{place}: {key:?}: {message}")]
@@ -96,6 +96,10 @@ pub enum Error {
         /// What is expected.
         message: String,
     },
+}
+
+fn or_as(variable: Option<&String>) -> String {
+    variable.map(|name| format!(" or as {name}")).unwrap_or_default()
 }
 
 fn hint(suggestion: Option<&String>) -> String {

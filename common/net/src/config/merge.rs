@@ -135,10 +135,12 @@ impl Sources<'_> {
         self.insert(inner, rest, span, value)
     }
 
+    fn override_at(&self, offset: usize) -> Option<&Override<'_>> {
+        self.overrides.get(offset.checked_sub(self.text.len() + 1)?)
+    }
+
     fn place(&self, offset: usize) -> Place {
-        if let Some(index) = offset.checked_sub(self.text.len() + 1)
-            && let Some(change) = self.overrides.get(index)
-        {
+        if let Some(change) = self.override_at(offset) {
             return Place::Variable(change.name.clone());
         }
         let Some(file) = self.file else { return Place::Nowhere };
@@ -159,27 +161,44 @@ impl Sources<'_> {
     fn explain(&self, error: &toml::de::Error, root: &DeTable<'_>) -> Error {
         let offset = error.span().map_or(0, |span| span.start);
         let place = self.place(offset);
-        let path = error.span().map(|span| path_to(root, &span)).unwrap_or_default();
+        let path = match (self.override_at(offset), error.span()) {
+            (Some(change), _) => change.key.path.iter().map(|name| (*name).to_owned()).collect(),
+            (None, Some(span)) => path_to(root, &span),
+            (None, None) => Vec::new(),
+        };
         let missing = error.message().strip_prefix("missing field `").and_then(|rest| rest.split_once('`'));
         if let Some((name, _)) = missing {
             let path: Vec<_> = path.iter().map(String::as_str).chain([name]).collect();
             let place = self.file.filter(|_| path.len() == 1).map_or(place, |file| Place::File(file.to_owned()));
-            return Error::Missing { place, key: path.join("."), variable: schema::variable(&path) };
+            // No variable sets a key of a table in a list, only the whole list.
+            let variable = self.schema.is_key(&path).then(|| schema::variable(&path));
+            return Error::Missing { place, key: path.join("."), variable };
         }
         Error::Value { place, key: path.join("."), message: error.message().trim_end().to_owned() }
     }
 }
 
-/// The innermost value whose span holds `span`: the key that an error is about.
+/// The innermost value whose span holds `span`: the key that an error is about, like `resource[0].at[1]`.
 fn path_to(table: &DeTable<'_>, span: &Range<usize>) -> Vec<String> {
-    for (name, value) in table {
-        let inside = value.get_ref().as_table().map(|inner| path_to(inner, span)).unwrap_or_default();
-        let holds = value.span().start <= span.start && span.end <= value.span().end;
-        if holds || !inside.is_empty() {
-            return [name.get_ref().to_string()].into_iter().chain(inside).collect();
-        }
-    }
-    Vec::new()
+    let of_name = |name: &Spanned<_>| holds(&name.span(), span).then(Default::default);
+    let found = table.iter().find_map(|(name, value)| Some((name, way_into(value, span).or_else(|| of_name(name))?)));
+    let Some((name, (items, rest))) = found else { return Vec::new() };
+    [format!("{}{items}", name.get_ref())].into_iter().chain(rest).collect()
+}
+
+/// The items of lists, and the keys behind them. `None`: it does not lead there.
+fn way_into(value: &Spanned<DeValue<'_>>, span: &Range<usize>) -> Option<(String, Vec<String>)> {
+    let item = |(at, item)| way_into(item, span).map(|(items, rest)| (format!("[{at}]{items}"), rest));
+    let inside = match value.get_ref() {
+        DeValue::Table(table) => Some((String::new(), path_to(table, span))).filter(|(_, rest)| !rest.is_empty()),
+        DeValue::Array(list) => list.iter().enumerate().find_map(item),
+        _ => None,
+    };
+    inside.or_else(|| holds(&value.span(), span).then(Default::default))
+}
+
+fn holds(outer: &Range<usize>, span: &Range<usize>) -> bool {
+    outer.start <= span.start && span.end <= outer.end
 }
 
 fn parse<'i>(change: &'i Override<'_>) -> Result<DeValue<'i>, Error> {

@@ -166,6 +166,44 @@ fn errors_in_the_file_name_line_column_and_key() {
 }
 
 #[test]
+fn errors_in_a_list_name_the_item_and_the_key_in_it() {
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only its keys count")]
+    struct Service {
+        #[serde(default)]
+        worker: Vec<Worker>,
+    }
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only its keys count")]
+    struct Worker {
+        name: AgentName,
+        #[serde(default)]
+        at: Vec<SocketAddr>,
+        #[serde(default)]
+        log: Log,
+    }
+    let sound = "[[worker]]\nname = \"a\"\nat = [\"[::1]:1\"]\n";
+    for (second, variable, expected) in [
+        ("name = \"b\"\nat = [\"[::1]:1\", \"here\"]", None, "FILE:6:18: \"worker[1].at[1]\": invalid socket address"),
+        ("name = \"-rf\"", None, "FILE:5:8: \"worker[1].name\": a agent name starts with"),
+        ("name = \"b\"\n[worker.log]\nformat = \"xml\"", None, "FILE:7:10: \"worker[1].log.format\": unknown variant"),
+        ("name = \"b\"\nlog = { format = \"xml\" }", None, "FILE:6:18: \"worker[1].log.format\": unknown variant"),
+        ("name = \"b\"\nnaem = 1", None, "FILE:6:1: \"worker[1].naem\": unknown field `naem`"),
+        ("at = []", None, "FILE:4:1: the key \"worker[1].name\" is missing: set it there"),
+        ("name = \"b\"", Some("[{ name = \"-rf\" }]"), "HOLDFAST_WORKER: \"worker\": a agent name starts with"),
+    ] {
+        let mut file = Scratch::new();
+        file.write(&format!("{sound}[[worker]]\n{second}\n"));
+        let environment = variable.map(|value| ("HOLDFAST_WORKER".into(), value.into()));
+        let shown = load::<Service>(Some(&file.path), environment).expect_err("must be refused").to_string();
+        let shown = shown.split_once(".toml").map_or(shown.clone(), |(_, rest)| format!("FILE{rest}"));
+        assert!(shown.starts_with(expected) && !shown.contains(" or as "), "expected {expected}\nshown    {shown}");
+    }
+}
+
+#[test]
 fn errors_in_a_variable_name_the_variable_and_the_key() {
     for (name, value, expected) in [
         ("HOLDFAST_LISTEN_MAX_STREAMS", "many", "HOLDFAST_LISTEN_MAX_STREAMS: \"listen.max-streams\": "),

@@ -6,7 +6,7 @@ use crate::adapter::Enforce;
 use crate::code::Code;
 use crate::file::field;
 use crate::file::reader::{Complaint, Fields, Item, Reader, shown};
-use crate::system::{Headers, Http, Pointers, Words};
+use crate::system::{Headers, Http, Pointers, Words, declarable};
 use crate::time::Millis;
 
 use super::external;
@@ -142,29 +142,9 @@ fn headers(reader: &mut Reader, item: &Item<'_>) -> Option<Headers> {
     Some(Headers { idempotency: idempotency?, fence: fence?, expected: expected? })
 }
 
-/// A header's name, and none that the request needs for itself.
+/// A header's name, and none that makes the request another one.
 pub(super) fn header(text: &str) -> Result<(), Complaint> {
-    const OURS: [&str; 13] = [
-        "host",
-        "content-length",
-        "content-type",
-        "transfer-encoding",
-        "connection",
-        "authorization",
-        "proxy-authorization",
-        "cookie",
-        "accept",
-        "expect",
-        "te",
-        "trailer",
-        "upgrade",
-    ];
-    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    let fine = (1..=100).contains(&text.len()) && text.bytes().all(token);
-    if fine && !OURS.iter().any(|ours| text.eq_ignore_ascii_case(ours)) {
-        return Ok(());
-    }
-    Err(Complaint::invalid(format!("{} is no header that can be declared here", shown(text))))
+    declarable(text).map_err(|why| Complaint::invalid(format!("{} {why}", shown(text))))
 }
 
 fn pointers(reader: &mut Reader, item: Option<Item<'_>>) -> Option<Pointers> {

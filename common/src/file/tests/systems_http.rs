@@ -127,6 +127,12 @@ fn what_is_wrong_is_told_with_its_place() {
             "resource[0].with.headers.fence",
         ),
         (
+            "url = \"https://a\"\nsubmit = \"/d\"\nheaders = { fence = \"X-HTTP-Method-Override\" }",
+            Code::InvalidValue,
+            "11:21",
+            "resource[0].with.headers.fence",
+        ),
+        (
             "url = \"https://a\"\nsubmit = \"/d\"\npointers = { owner = \"owner\" }",
             Code::InvalidValue,
             "11:22",
@@ -162,6 +168,8 @@ fn a_step_says_its_body_and_its_revision() {
     is(only(&refusal(&step("body = \"x\""))), Code::MissingKey, "7:1", "step[0].with", "needs \"revision\"");
     let odd = step("revision = \"v1\", body = \"x\", headers = { Authorization = \"x\" }");
     is(only(&refusal(&odd)), Code::InvalidValue, "7:51", "step[0].with.headers.Authorization", "no header that can be");
+    let odd = step("revision = \"v1\", body = \"x\", headers = { X-Original-URL = \"/admin\" }");
+    is(only(&refusal(&odd)), Code::InvalidValue, "7:51", "step[0].with.headers.X-Original-URL", "to another place");
     let errors = file(&step("archive = \"/a\", sha256 = \"${inputs.name}\", revision = \"v1\""))
         .resolve(&given(&[("name", SHA)]), None, &service)
         .expect_err("a release is nothing for an API");
