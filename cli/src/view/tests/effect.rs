@@ -1,5 +1,7 @@
 //! What a deployment and its summary say: no more than was seen.
 
+use holdfast_proto::v1::CarryState;
+
 use super::*;
 
 #[test]
