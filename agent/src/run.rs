@@ -254,6 +254,11 @@ async fn open(
         });
         match opened {
             Ok(journal) => return Ok(Some(journal)),
+            Err(error @ journal::Error::Open { .. }) => {
+                tracing::error!(%error, "waiting for the journal");
+                manager.status("starting, waits for the journal, which another process has open");
+                manager.extend(ROOM_AGAIN * 60);
+            }
             Err(error) if lacks_room(&error) => {
                 tracing::error!(code = %Code::DiskFull, %error, "waiting for room on the disk");
                 manager.status("starting, waits for room on the disk");

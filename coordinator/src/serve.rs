@@ -47,7 +47,7 @@ use crate::auth::{Books, Guard, Guesses, Refusals, Revocations};
 use crate::config::Config;
 use crate::driver::thread::{self, SystemClock};
 use crate::driver::{self, Clock, Driver, Moment, Settings};
-use crate::grpc::{Agents, Enrolling, Limits, Measured, Measures, Operators, Shared, Signer};
+use crate::grpc::{Agents, Enrolling, Files, Limits, Measured, Measures, Operators, Shared, Signer};
 use crate::health::{self, Stage};
 use crate::logs::{self, Logs};
 use crate::metrics::Metrics;
@@ -330,6 +330,7 @@ async fn start(
                 age: config.archives.keep_age.0.into(),
             },
         )?,
+        files: Files::default(),
         attachments: config.data_dir.join("attachments"),
         revocations,
         signer: Signer { files: config.authority(), life: config.enrol.certificate_life.0, tls: tls.clone() },

@@ -54,6 +54,14 @@ pub enum Error {
         /// Which.
         folder: PathBuf,
     },
+    /// Another process that is no agent has it open.
+    #[error(
+        "another process has the journal {journal} open: close it, copy the file to look at it, or ask holdfast-agent status"
+    )]
+    Open {
+        /// Its file.
+        journal: PathBuf,
+    },
     /// It was written by a newer agent.
     #[error("the journal has version {found}, this agent knows version {known}")]
     Newer {
@@ -80,7 +88,14 @@ impl Error {
                 error.sqlite_error_code(),
                 Some(ErrorCode::DiskFull | ErrorCode::CannotOpen | ErrorCode::SystemIoFailure)
             ),
-            Error::InUse { .. } | Error::Newer { .. } | Error::Content(_) => false,
+            Error::InUse { .. } | Error::Open { .. } | Error::Newer { .. } | Error::Content(_) => false,
+        }
+    }
+
+    fn of(error: rusqlite::Error, journal: &Path) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Open { journal: journal.to_owned() },
+            _ => Self::Sqlite(error),
         }
     }
 }
@@ -129,16 +144,20 @@ impl Journal {
     /// Opens the journal in `folder`, or makes one with `fresh` as its incarnation.
     pub fn open(folder: &Path, fresh: IncarnationId) -> Result<Self, Error> {
         let lock = lock(folder)?;
-        let mut connection = Connection::open(Places::below(folder).journal())?;
+        let journal = Places::below(folder).journal();
+        let mut connection = Connection::open(&journal)?;
         // Before the log is looked at: its index is then kept in this process. A file for it would be cut and grown anew by each
         // process, and a full disk may not give it back what was cut.
         connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
-        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update(None, "journal_mode", "WAL").map_err(|error| Error::of(error, &journal))?;
         let synchronous = if bugs::on(Bug::SynchronousOff) { "OFF" } else { "FULL" };
         connection.pragma_update(None, "synchronous", synchronous)?;
         connection.pragma_update(None, "temp_store", "MEMORY")?;
         connection.pragma_update(None, "journal_size_limit", LOG_KEPT_BYTES)?;
-        migrate(&mut connection, fresh)?;
+        migrate(&mut connection, fresh).map_err(|error| match error {
+            Error::Sqlite(error) => Error::of(error, &journal),
+            error => error,
+        })?;
         let incarnation = row::incarnation(&connection)?;
         Ok(Self { connection, incarnation, answers: Vec::new(), _folder: lock })
     }

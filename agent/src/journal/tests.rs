@@ -99,6 +99,19 @@ fn report_sequences_are_never_used_twice_and_answers_are_written_with_the_next_c
     assert_eq!(row::count_answered(&journal.connection), 1);
 }
 
+/// Whoever looks into it with another program keeps it from this one until that is over, and is told of.
+#[test]
+fn a_journal_that_another_process_has_open_is_told_and_nothing_of_it_is_lost() {
+    let folder = Folder::new();
+    let incarnation = folder.open().incarnation();
+    let other = Connection::open(Places::below(&folder.0).journal()).unwrap();
+    other.query_row("SELECT incarnation FROM identity", [], |_| Ok(())).unwrap();
+    let error = Journal::open(&folder.0, IncarnationId(Uuid::new_v4())).unwrap_err();
+    assert!(matches!(error, Error::Open { .. }), "{error}");
+    drop(other);
+    assert_eq!(folder.open().incarnation(), incarnation);
+}
+
 #[test]
 fn second_agent_on_the_same_folder_is_refused() {
     let folder = Folder::new();

@@ -92,8 +92,13 @@ impl<W: Write> Write for OneLine<W> {
     }
 }
 
+/// What of a peer's making is told where a filter does not ask for it: a peer may send such a thing a hundred thousand times a second.
+const QUIET: &str = "h2=error";
+
 fn parse(filter: &str) -> Result<EnvFilter, Error> {
-    EnvFilter::builder().parse(filter).map_err(|source| Error::Filter { filter: filter.to_owned(), source })
+    EnvFilter::builder()
+        .parse(format!("{QUIET},{filter}"))
+        .map_err(|source| Error::Filter { filter: filter.to_owned(), source })
 }
 
 fn coloured() -> bool {

@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod enroll;
+mod files;
 mod measure;
 pub mod operator;
 mod refused;
@@ -11,6 +12,7 @@ pub mod view;
 
 pub use agent::{Agents, Measures, PaceBounds};
 pub use enroll::{Enrolling, Signer};
+pub use files::Files;
 pub use measure::Measured;
 pub use operator::Operators;
 pub use shared::{Limits, Shared};

@@ -17,6 +17,7 @@ use crate::auth::{Revocations, WallClock};
 use crate::driver::Handle;
 use crate::grpc::agent::PaceBounds;
 use crate::grpc::enroll::Signer;
+use crate::grpc::files::Files;
 use crate::grpc::view::deployment::summary;
 use crate::grpc::view::held_back::held_back;
 use crate::logs::Logs;
@@ -40,6 +41,8 @@ pub struct Shared {
     pub logs: Logs,
     /// Archives that were uploaded.
     pub archives: Archives,
+    /// Reads operators' files.
+    pub files: Files,
     /// Where files that were attached to attestations are kept, by their hash.
     pub attachments: PathBuf,
     /// Whether the disk has room for new work.

@@ -17,6 +17,7 @@ use futures_util::stream::FuturesUnordered;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::{SendError, TrySendError};
 use tokio::task::JoinHandle;
 use tonic::transport;
 
@@ -110,13 +111,14 @@ impl Serving {
     }
 }
 
-type Way = mpsc::Sender<(std::net::TcpStream, SocketAddr)>;
+type Accepted = (std::net::TcpStream, SocketAddr);
+type Way = mpsc::Sender<Accepted>;
 
 /// Deals out until somebody takes no more.
 async fn deal(listener: TcpListener, ways: Vec<Way>) {
     let mut closed: FuturesUnordered<_> = ways.iter().map(Way::closed).collect();
     let mut door = Door::new(listener);
-    for way in ways.iter().cycle() {
+    for turn in (0..ways.len()).cycle() {
         let (stream, address) = tokio::select! {
             _ = closed.next() => return,
             accepted = door.next() => accepted,
@@ -124,7 +126,7 @@ async fn deal(listener: TcpListener, ways: Vec<Way>) {
         // It is known to this runtime, and is to wake another one.
         match stream.into_std() {
             Ok(stream) => {
-                if way.send((stream, address)).await.is_err() {
+                if hand(&ways, turn, (stream, address)).await.is_err() {
                     return;
                 }
             }
@@ -133,8 +135,21 @@ async fn deal(listener: TcpListener, ways: Vec<Way>) {
     }
 }
 
+/// To the one whose turn it is, or to the next that is not too busy. Where all are, it waits for that one.
+async fn hand(ways: &[Way], turn: usize, accepted: Accepted) -> Result<(), SendError<Accepted>> {
+    let mut accepted = accepted;
+    for way in ways[turn..].iter().chain(&ways[..turn]) {
+        match way.try_send(accepted) {
+            Ok(()) => return Ok(()),
+            Err(TrySendError::Full(back)) => accepted = back,
+            Err(TrySendError::Closed(back)) => return Err(SendError(back)),
+        }
+    }
+    ways[turn].send(accepted).await
+}
+
 /// The connections of one thread.
-struct Dealt(mpsc::Receiver<(std::net::TcpStream, SocketAddr)>);
+struct Dealt(mpsc::Receiver<Accepted>);
 
 impl Listener for Dealt {
     type Stream = TcpStream;

@@ -23,11 +23,14 @@ pub(super) async fn plan(call: Call<'_, v1::PlanRequest>) -> Result<v1::PlanResp
     let Call { shared, by, asked } = call;
     let instead: Option<TargetName> = parsed_or_none("target", &asked.target).map_err(|why| status::invalid(&why))?;
     let inputs: BTreeMap<String, String> = asked.inputs.into_iter().collect();
-    let file = DeploymentFile::parse(&asked.file).map_err(|errors| status::bad_file(&errors, "FILE"))?;
-    let target = instead.as_ref().or(file.target()).ok_or_else(|| status::of(&submit::no_target()))?;
+    let (bytes, text) = (asked.file.len(), asked.file);
+    let parsed = shared.files.read(bytes, move || DeploymentFile::parse(&text)).await?;
+    let file = parsed.map_err(|errors| status::bad_file(&errors, "FILE"))?;
+    let target = instead.as_ref().or(file.target()).cloned().ok_or_else(|| status::of(&submit::no_target()))?;
     let state = find::target(shared, &by, target.as_str(), Permission::View).await?;
-    let spec =
-        file.resolve(&inputs, instead.as_ref(), &state.spec).map_err(|errors| status::bad_file(&errors, "FILE"))?;
+    let declared = state.spec.clone();
+    let resolved = shared.files.read(bytes, move || file.resolve(&inputs, instead.as_ref(), &declared)).await?;
+    let spec = resolved.map_err(|errors| status::bad_file(&errors, "FILE"))?;
     let needs = spec.steps.iter().map(|step| step.body.adapter()).collect();
     let candidates = shared.directory.candidates(&state.spec, &needs);
     let plan = plan::plan(&state, &spec, &candidates, shared.now());

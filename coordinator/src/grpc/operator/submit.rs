@@ -24,9 +24,12 @@ pub(super) async fn submit(call: Call<'_, v1::SubmitRequest>) -> Result<v1::Subm
     let request: RequestId = parsed("request_id", &asked.request_id).map_err(|why| status::invalid(&why))?;
     let instead: Option<TargetName> = parsed_or_none("target", &asked.target).map_err(|why| status::invalid(&why))?;
     let inputs: BTreeMap<String, String> = asked.inputs.into_iter().collect();
-    let file = DeploymentFile::parse(&asked.file).map_err(|errors| status::bad_file(&errors, "FILE"))?;
+    let (bytes, text): (usize, String) = (asked.file.len(), asked.file);
+    let parse = move || (DeploymentFile::parse(&text), text);
+    let (parsed_file, text) = shared.files.read(bytes, parse).await?;
+    let file = parsed_file.map_err(|errors| status::bad_file(&errors, "FILE"))?;
     let target = instead.as_ref().or(file.target()).cloned().ok_or_else(|| status::of(&no_target()))?;
-    let digest = content(&asked.file, &inputs, &target);
+    let digest = content(&text, &inputs, &target);
     let none = || status::of(&refused::no_such_target(target.as_str()));
     find::admitted(shared, &by, Permission::Deploy, &target, none)?;
     let (id, declared) = look_up(shared, request, digest, &target).await?;
@@ -35,8 +38,8 @@ pub(super) async fn submit(call: Call<'_, v1::SubmitRequest>) -> Result<v1::Subm
     }
     let declared = declared.ok_or_else(none)?;
     refused::without_descriptors(shared)?;
-    let spec =
-        file.resolve(&inputs, instead.as_ref(), &declared).map_err(|errors| status::bad_file(&errors, "FILE"))?;
+    let resolved = shared.files.read(bytes, move || file.resolve(&inputs, instead.as_ref(), &declared)).await?;
+    let spec = resolved.map_err(|errors| status::bad_file(&errors, "FILE"))?;
     archives::present(shared, &spec).await?;
     let asked = Asked::Submit { request, digest, spec, by: by.name.clone(), no_queue: asked.no_queue };
     let told = match shared.driver.ask(target.clone(), asked).await {

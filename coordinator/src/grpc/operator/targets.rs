@@ -17,7 +17,8 @@ use crate::grpc::{refused, status, view};
 
 pub(super) async fn apply(call: Call<'_, v1::ApplyTargetRequest>) -> Result<v1::ApplyTargetResponse, Status> {
     let Call { shared, by, asked } = call;
-    let spec = TargetFile::parse(&asked.file).map_err(|errors| status::bad_file(&errors, "FILE"))?;
+    let parsed = shared.files.read(asked.file.len(), move || TargetFile::parse(&asked.file)).await?;
+    let spec = parsed.map_err(|errors| status::bad_file(&errors, "FILE"))?;
     let name = spec.name.clone();
     refused::without_descriptors(shared)?;
     // The same answer whether it is there or not: a new name is nobody's secret.

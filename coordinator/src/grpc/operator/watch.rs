@@ -92,7 +92,7 @@ impl Watch {
     }
 
     async fn catch_up(&mut self, sender: &Sender<v1::WatchEventsResponse>) -> Result<Sent, Status> {
-        loop {
+        while !sender.is_closed() {
             let filter =
                 EventFilter { after: self.after, target: None, deployment: Some(self.deployment), limit: BATCH };
             let read = self.shared.reader.run(move |reader| reader.events(&filter)).await;
@@ -108,6 +108,7 @@ impl Watch {
                 return Ok(Sent::All);
             }
         }
+        Ok(Sent::NobodyListens)
     }
 
     /// Takes note of one more event, and shows it if it was asked for.

@@ -11,6 +11,7 @@ use holdfast_coordinator_core::identity::Identity;
 use holdfast_coordinator_core::state::{Evidence, Undone};
 use rusqlite::{Connection, OpenFlags, Row, params};
 use tokio::sync::Semaphore;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::look_up::{all, one};
 use super::replay::{COLUMNS, EventRow};
@@ -26,16 +27,16 @@ use crate::verify::{Finding, Report};
 /// few rows, [`Reader::glance`].
 #[derive(Clone)]
 pub struct Reader {
-    pool: Arc<Pool>,
+    pub(super) pool: Arc<Pool>,
 }
 
-struct Pool {
+pub(super) struct Pool {
     path: PathBuf,
     keep: usize,
     idle: Mutex<Vec<Connection>>,
     /// As many as connections are kept: a read that waits for one costs far less than one that opens its own and parses
     /// the schema.
-    turns: Semaphore,
+    pub(super) turns: Semaphore,
 }
 
 impl Reader {
@@ -72,13 +73,20 @@ impl Reader {
     }
 
     /// Does a piece of reading on a thread that may block.
+    ///
+    /// A task of its own waits for the turn and has it: whoever asked may be left waiting itself, as a stream whose client reads
+    /// nothing, and must not keep a turn from others meanwhile.
     pub async fn run<R: Send + 'static>(
         &self,
         read: impl FnOnce(&Reader) -> Result<R, Error> + Send + 'static,
     ) -> Result<R, Error> {
         let reader = self.clone();
-        let _turn = self.pool.turns.acquire().await.expect("nobody closes it");
-        match tokio::task::spawn_blocking(move || read(&reader)).await {
+        let reading = async move {
+            let _turn = reader.pool.turns.acquire().await.expect("nobody closes it");
+            let reader = reader.clone();
+            tokio::task::spawn_blocking(move || read(&reader)).await
+        };
+        match AbortOnDropHandle::new(tokio::spawn(reading)).await.flatten() {
             Ok(result) => result,
             Err(source) => Err(Error::Failed { doing: "finish a read", source: source.into() }),
         }

@@ -1,7 +1,9 @@
 //! The suite on real files, and what only this store has.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use holdfast_common::id::{StoreId, TargetName};
 use holdfast_common::time::Wall;
 use rusqlite::Connection;
@@ -9,6 +11,7 @@ use tempfile::TempDir;
 use uuid::Uuid;
 
 use super::SqliteStore;
+use super::reader::Reader;
 use crate::store::suite::{self, Factory};
 use crate::store::{Error, Store, Transaction};
 
@@ -47,6 +50,34 @@ impl Factory for Files {
 }
 
 suite::conformance!(Files::new());
+
+/// Who reads nothing of a stream is not polled either, wherever it stands: what it asked for must not keep others from reading.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_read_that_is_not_polled_on_keeps_no_other_from_its_turn() {
+    let files = Files::new();
+    let _store = files.open();
+    let reader = Reader::new(&files.path(), 1);
+    let bound = Duration::from_secs(5);
+    let mut begun = Box::pin(reader.run(|reader| reader.newest()));
+    assert!(begun.as_mut().now_or_never().is_none(), "it has just begun");
+    tokio::time::timeout(bound, reader.run(|reader| reader.newest())).await.expect("its turn").unwrap();
+
+    let (finish, held) = std::sync::mpsc::channel::<()>();
+    let first = tokio::spawn({
+        let reader = reader.clone();
+        async move { reader.run(move |_| Ok(held.recv().unwrap_err())).await }
+    });
+    while reader.pool.turns.available_permits() > 0 {
+        tokio::task::yield_now().await;
+    }
+    let mut queued = Box::pin(reader.run(|reader| reader.newest()));
+    assert!(queued.as_mut().now_or_never().is_none(), "it waits for its turn");
+    drop(finish);
+    first.await.unwrap().unwrap();
+    tokio::time::timeout(bound, reader.run(|reader| reader.newest())).await.expect("its turn").unwrap();
+    begun.await.unwrap();
+    queued.await.unwrap();
+}
 
 #[test]
 fn the_schema_itself_refuses_to_rewrite_what_was_written() {
