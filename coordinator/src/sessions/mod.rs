@@ -32,6 +32,7 @@ use holdfast_proto::convert::wall_to_wire;
 use holdfast_proto::v1;
 use tokio::sync::oneshot;
 
+use crate::crash::{CrashPoint, reached};
 use crate::grpc::view::instant;
 use mass_loss::MassLoss;
 use offers::Offers;
@@ -506,11 +507,14 @@ impl Directory {
 
     /// Puts the message of an effect into its agent's session; without one it is lost.
     pub fn send(&self, state: &TargetState, effect: &Effect) {
-        let (agent, incarnation, inquiry) = match effect {
+        use CrashPoint as P;
+        let (agent, incarnation, inquiry, before, after) = match effect {
             Effect::Assign { .. } | Effect::Recover { .. } => return,
-            Effect::Offer { agent, incarnation, .. } => (agent, Some(*incarnation), None),
-            Effect::Cancel { agent, .. } => (agent, None, None),
-            Effect::Inquire { agent, inquiry, .. } => (agent, None, Some(*inquiry)),
+            Effect::Offer { agent, incarnation, .. } => {
+                (agent, Some(*incarnation), None, P::BeforeOffer, P::AfterOffer)
+            }
+            Effect::Cancel { agent, .. } => (agent, None, None, P::BeforeCancel, P::AfterCancel),
+            Effect::Inquire { agent, inquiry, .. } => (agent, None, Some(*inquiry), P::BeforeInquiry, P::AfterInquiry),
         };
         let mut agents = self.lock();
         let Some(known) = agents.get_mut(agent) else { return };
@@ -526,7 +530,9 @@ impl Directory {
         if let Some(inquiry) = inquiry {
             live.remember(inquiry, state.spec.name.clone());
         }
+        reached(before);
         live.outgoing.send(message);
+        reached(after);
     }
 
     /// In words, and counted where contact would not help.
