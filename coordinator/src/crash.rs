@@ -61,10 +61,18 @@ points! {
     BeforeReply = "before-reply",
     /// An answer was given.
     AfterReply = "after-reply",
-    /// An effect is about to be handed to a session.
-    BeforeSend = "before-send",
-    /// An effect was handed to a session.
-    AfterSend = "after-send",
+    /// An offer is about to be handed to a session that takes it.
+    BeforeOffer = "before-offer",
+    /// The same, after it.
+    AfterOffer = "after-offer",
+    /// A request to stop is about to be handed to a session that takes it.
+    BeforeCancel = "before-cancel",
+    /// The same, after it.
+    AfterCancel = "after-cancel",
+    /// A question to a resource is about to be handed to a session that takes it.
+    BeforeInquiry = "before-inquiry",
+    /// The same, after it.
+    AfterInquiry = "after-inquiry",
 }
 
 /// The place is passed.
@@ -127,9 +135,9 @@ mod armed {
             assert!(super::parse("agent:before-commit").is_none());
             let armed = super::parse("coordinator:before-commit:3").unwrap();
             assert_eq!((armed.name.as_str(), armed.at), ("before-commit", 3));
-            assert_eq!(super::parse("coordinator:after-send").unwrap().at, 1);
-            let stops = super::parse("coordinator:after-send:2=stop").unwrap();
-            assert_eq!((stops.name.as_str(), stops.at, stops.stops, armed.stops), ("after-send", 2, true, false));
+            assert_eq!(super::parse("coordinator:after-offer").unwrap().at, 1);
+            let stops = super::parse("coordinator:after-offer:2=stop").unwrap();
+            assert_eq!((stops.name.as_str(), stops.at, stops.stops, armed.stops), ("after-offer", 2, true, false));
         }
     }
 }

@@ -86,6 +86,16 @@ impl Ops {
         .await
     }
 
+    /// Waits until the answer there is 503 for that reason. Others may be told first, and beside it.
+    pub async fn until_refused(&self, path: &str, why: &str) -> Answer {
+        wait::until(&format!("{path} to say {why:?}"), wait::SOON, async || {
+            let answer = self.try_get(path).await.map_err(|error| error.to_string())?;
+            let is_so = answer.status == 503 && answer.body.contains(why);
+            if is_so { Ok(answer) } else { Err(format!("{}: {}", answer.status, answer.body)) }
+        })
+        .await
+    }
+
     /// Waits until a figure has that value.
     pub async fn until_figure(&self, name: &str, value: f64) -> Metrics {
         self.until_figures(&format!("{name} to be {value}"), |metrics| metrics.of(name) == value).await

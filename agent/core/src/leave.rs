@@ -7,7 +7,8 @@
 //! | detach | anything | no | go: nobody hears; shims run on |
 //! | finish | a step runs | any | take nothing new, wait for its end |
 //! | finish | between steps, or an end that is not answered | yes | wait for what follows |
-//! | finish | between steps, or an end that is not answered | no | as detach: nothing follows without contact |
+//! | finish | nothing but outputs that the coordinator does not have whole | yes | wait until it has them |
+//! | finish | any of these | no | as detach: nothing follows without contact |
 //! | finish | anything, and its time is over | any | as detach |
 //! | a second time | anything | any | as detach |
 //!
@@ -69,9 +70,9 @@ impl Asked {
 pub enum Leave {
     /// Nobody asked for a stop.
     Stay,
-    /// It goes when these are done, or then at the latest.
+    /// It goes when these are done and all outputs are sent, or then at the latest.
     Wait {
-        /// For what, in the order of attempts. Never empty.
+        /// For what, in the order of attempts. Empty where only outputs are missing.
         held: Vec<Held>,
         /// The end of the wait.
         until: Boot,
@@ -150,9 +151,10 @@ impl fmt::Display for Held {
     }
 }
 
-/// Decides. `held` is everything that is not settled; without contact nothing is heard or answered.
+/// Decides. `held` is everything that is not settled, `unsent` whether the coordinator lacks some of an output; without contact
+/// nothing is heard or answered.
 #[must_use]
-pub fn leave(manner: Manner, asked: Asked, now: Boot, held: Vec<Held>, contact: bool) -> Leave {
+pub fn leave(manner: Manner, asked: Asked, now: Boot, held: Vec<Held>, unsent: bool, contact: bool) -> Leave {
     let word = match (held.is_empty(), contact) {
         (true, _) | (false, false) => Word::None,
         (false, true) => Word::Detach { away: manner.away },
@@ -164,7 +166,8 @@ pub fn leave(manner: Manner, asked: Asked, now: Boot, held: Vec<Held>, contact: 
     };
     let until = Boot(since.0.saturating_add(manner.finish_within.0));
     let waits = |held: &Held| contact || matches!(held.doing, Doing::Runs { .. });
-    if now >= until || !held.iter().any(waits) {
+    let sends = contact && unsent;
+    if now >= until || !(sends || held.iter().any(waits)) {
         return Leave::Go(word);
     }
     Leave::Wait { held, until }
@@ -196,13 +199,17 @@ mod tests {
     }
 
     fn once(mode: Mode, now: u64, held: Vec<Held>, contact: bool) -> Leave {
-        leave(manner(mode), Asked::Once(Boot(1_000)), Boot(now), held, contact)
+        leave(manner(mode), Asked::Once(Boot(1_000)), Boot(now), held, false, contact)
+    }
+
+    fn unsent(mode: Mode, now: u64, contact: bool) -> Leave {
+        leave(manner(mode), Asked::Once(Boot(1_000)), Boot(now), Vec::new(), true, contact)
     }
 
     #[test]
     fn nobody_leaves_unasked_and_nothing_is_said_where_nothing_is_held() {
         for mode in [Mode::Detach, Mode::Finish] {
-            assert_eq!(leave(manner(mode), Asked::No, Boot(1), runs(StepEffect::Mutates), true), Leave::Stay);
+            assert_eq!(leave(manner(mode), Asked::No, Boot(1), runs(StepEffect::Mutates), true, true), Leave::Stay);
             assert_eq!(once(mode, 1_000, Vec::new(), true), Leave::Go(Word::None));
             assert_eq!(once(mode, 1_000, Vec::new(), false), Leave::Go(Word::None));
         }
@@ -237,12 +244,23 @@ mod tests {
     }
 
     #[test]
+    fn a_finish_waits_until_outputs_are_sent_while_somebody_takes_them() {
+        let wait = Leave::Wait { held: Vec::new(), until: Boot(601_000) };
+        assert_eq!(unsent(Mode::Finish, 2_000, true), wait);
+        assert_eq!(unsent(Mode::Finish, 601_000, true), Leave::Go(Word::None));
+        assert_eq!(unsent(Mode::Finish, 2_000, false), Leave::Go(Word::None));
+        assert_eq!(unsent(Mode::Detach, 2_000, true), Leave::Go(Word::None), "the next agent sends them");
+        let hastened = leave(manner(Mode::Finish), Asked::Again, Boot(2_000), Vec::new(), true, true);
+        assert_eq!(hastened, Leave::Go(Word::None));
+    }
+
+    #[test]
     fn a_second_request_hastens_the_first() {
         let asked = Asked::No.again(Boot(1_000));
         assert_eq!(asked, Asked::Once(Boot(1_000)));
         let again = asked.again(Boot(2_000));
         assert_eq!(again.again(Boot(3_000)), Asked::Again);
-        let left = leave(manner(Mode::Finish), again, Boot(2_000), runs(StepEffect::Mutates), true);
+        let left = leave(manner(Mode::Finish), again, Boot(2_000), runs(StepEffect::Mutates), false, true);
         assert_eq!(left, Leave::Go(AWAY));
     }
 

@@ -24,6 +24,10 @@ pub trait Hands {
     fn survey(&mut self, assignment: &Assignment, step: &StepSpec);
     /// Looks at a resource or raises its fence, outside every lease.
     fn inquire(&mut self, inquiry: Inquiry);
+    /// Of how many attempts the coordinator does not have the outputs whole. Hands that send none have none.
+    fn unsent(&self) -> usize {
+        0
+    }
     /// Removes what is kept of older attempts and not needed any more. Hands that keep nothing have nothing to do.
     fn prune(&mut self, _needed: BTreeSet<AttemptId>) {}
 }

@@ -12,10 +12,14 @@ impl<H: Hands, C: Clock> Driver<H, C> {
     /// After each turn: how the agent stands is told, and it goes when it is asked to and may.
     pub(super) fn leave_if_asked(&mut self) {
         let held: Vec<Held> = self.works.values().map(Held::from).collect();
-        let names = held.iter().map(ToString::to_string).collect();
         let (now, contact) = (self.clock.boot(), self.session.is_some());
         let left = self.exit.going.is_cancelled();
-        let leave = leave::leave(self.config.stop.manner(), self.asked, now, held, contact);
+        let unsent = if self.asked == Asked::No { 0 } else { self.hands.unsent() };
+        // With each step that runs goes one: they are told where nothing else is waited for.
+        let outputs =
+            (held.is_empty() && unsent > 0).then(|| format!("outputs that are not sent yet (attempts: {unsent})"));
+        let names = held.iter().map(ToString::to_string).chain(outputs.clone()).collect();
+        let leave = leave::leave(self.config.stop.manner(), self.asked, now, held, unsent > 0, contact);
         let leaving = match (&leave, left) {
             (Leave::Stay, false) => Leaving::No,
             (Leave::Wait { .. }, false) => Leaving::Waits,
@@ -25,10 +29,7 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         let changed = self.standing.set(stands);
         match leave {
             Leave::Wait { held, until } if changed && !left => {
-                let left = Millis(until.0.saturating_sub(now.0));
-                for held in held {
-                    tracing::info!(deployment = %held.deployment, %left, "to stop: waiting, {held}");
-                }
+                tell_wait(Millis(until.0.saturating_sub(now.0)), &held, outputs.as_deref());
             }
             Leave::Go(word) if !left => self.go(word),
             Leave::Stay | Leave::Wait { .. } | Leave::Go(_) => {}
@@ -53,5 +54,14 @@ impl<H: Hands, C: Clock> Driver<H, C> {
         if self.session.take().is_none() || word == Word::None {
             self.exit.stop.cancel();
         }
+    }
+}
+
+fn tell_wait(left: Millis, held: &[Held], outputs: Option<&str>) {
+    for held in held {
+        tracing::info!(deployment = %held.deployment, %left, "to stop: waiting, {held}");
+    }
+    if let Some(outputs) = outputs {
+        tracing::info!(%left, "to stop: waiting, {outputs}");
     }
 }

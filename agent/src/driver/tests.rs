@@ -32,9 +32,9 @@ use crate::config::{self, Config};
 use crate::journal::Journal;
 use crate::session::{FromCoordinator, Hurry, Inquiry, Welcome};
 
-/// What was told, and until when the last launch may begin.
+/// What was told, until when the last launch may begin, and how many attempts have outputs that are not sent.
 #[derive(Clone, Default)]
-struct Noted(Rc<RefCell<Vec<String>>>, Rc<RefCell<Option<Boot>>>);
+struct Noted(Rc<RefCell<Vec<String>>>, Rc<RefCell<Option<Boot>>>, Rc<RefCell<usize>>);
 
 impl Noted {
     fn note(&self, what: &str, step: &StepSpec) {
@@ -67,6 +67,10 @@ impl Hands for Noted {
 
     fn survey(&mut self, _: &Assignment, step: &StepSpec) {
         self.note("survey", step);
+    }
+
+    fn unsent(&self) -> usize {
+        *self.2.borrow()
     }
 
     fn inquire(&mut self, inquiry: Inquiry) {

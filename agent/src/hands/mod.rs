@@ -148,6 +148,11 @@ impl Hands for Workshop {
         self.spawn("survey", move |bench| bench.survey(&job));
     }
 
+    fn unsent(&self) -> usize {
+        // Notes that can't be read are waited for by nobody: the next agent looks again.
+        self.bench.logs.unsent().map_or(0, |attempts| attempts.len())
+    }
+
     fn prune(&mut self, needed: BTreeSet<AttemptId>) {
         self.spawn("prune", move |bench| bench.prune(needed));
     }

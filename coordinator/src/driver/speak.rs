@@ -9,7 +9,6 @@ use super::own::addressee;
 use super::watchers::Entry;
 use super::{Fatal, tell};
 use crate::bugs::{self, Bug};
-use crate::crash::{CrashPoint, reached};
 use crate::store::Transaction;
 
 impl Inner {
@@ -64,9 +63,7 @@ impl Inner {
                 if addressee(&effect).is_none() {
                     continue;
                 }
-                reached(CrashPoint::BeforeSend);
                 self.sessions.send(&target.state, &effect);
-                reached(CrashPoint::AfterSend);
                 target.sent.insert(effect);
             }
         }

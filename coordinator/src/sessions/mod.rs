@@ -30,6 +30,7 @@ use holdfast_coordinator_core::{Effect, TargetState};
 use holdfast_proto::v1;
 use tokio::sync::oneshot;
 
+use crate::crash::{CrashPoint, reached};
 use known::{Known, Live};
 use mass_loss::MassLoss;
 
@@ -286,11 +287,14 @@ impl Directory {
 
     /// Puts the message of an effect into its agent's session; without one it is lost.
     pub fn send(&self, state: &TargetState, effect: &Effect) {
-        let (agent, incarnation, inquiry) = match effect {
+        use CrashPoint as P;
+        let (agent, incarnation, inquiry, before, after) = match effect {
             Effect::Assign { .. } | Effect::Recover { .. } => return,
-            Effect::Offer { agent, incarnation, .. } => (agent, Some(*incarnation), None),
-            Effect::Cancel { agent, .. } => (agent, None, None),
-            Effect::Inquire { agent, inquiry, .. } => (agent, None, Some(*inquiry)),
+            Effect::Offer { agent, incarnation, .. } => {
+                (agent, Some(*incarnation), None, P::BeforeOffer, P::AfterOffer)
+            }
+            Effect::Cancel { agent, .. } => (agent, None, None, P::BeforeCancel, P::AfterCancel),
+            Effect::Inquire { agent, inquiry, .. } => (agent, None, Some(*inquiry), P::BeforeInquiry, P::AfterInquiry),
         };
         let mut agents = self.lock();
         let Some(known) = agents.get_mut(agent) else { return };
@@ -306,7 +310,9 @@ impl Directory {
         if let Some(inquiry) = inquiry {
             live.remember(inquiry, state.spec.name.clone());
         }
+        reached(before);
         live.outgoing.send(message);
+        reached(after);
     }
 
     fn losses(&self) -> MutexGuard<'_, MassLoss> {

@@ -301,9 +301,11 @@ async fn a_new_session_gets_what_is_due(bug: Option<&'static str>) -> Seen {
     let cluster = cluster(bug, &[]).await.start().await;
     let operator = cluster.operator();
     operator.apply_target(&command_target(BOX, true)).await;
+    // It waits for the agent before the session begins: assigned while the session is only about to stand, the first offer would
+    // be handed to nobody, and the fault would lose that one.
+    submit(&operator, &change(LONG, "unsafe", &["true".to_owned()])).await;
     let incarnation = Uuid::new_v4();
     let mut peer = cluster.peer("web-01", hello(incarnation)).await.expect("a session");
-    submit(&operator, &change(LONG, "unsafe", &["true".to_owned()])).await;
     let offer = peer.offer().await;
     let again =
         Hello { session_token: peer.welcome.session_token.clone(), journal_sequence: 100, ..hello(incarnation) };

@@ -61,16 +61,7 @@ impl Copy {
 
     /// Waits until it tells that it is refused.
     async fn until_refused(&self) {
-        let refused = async {
-            loop {
-                let answer = self.ops.until_status("/readyz", 503).await;
-                if answer.body.contains("refused: copy (HF-4018)") {
-                    return;
-                }
-                tokio::task::yield_now().await;
-            }
-        };
-        wait::within("the copy to tell that it is refused", wait::SOON, refused).await;
+        self.ops.until_refused("/readyz", "refused: copy (HF-4018)").await;
     }
 }
 

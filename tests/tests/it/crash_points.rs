@@ -35,19 +35,24 @@ fn cases_of_coordinator(point: CoordinatorPoint) -> Vec<(Scene, u32)> {
     use CoordinatorPoint as P;
     match point {
         P::BeforeCommit | P::AfterCommit | P::BeforeReply | P::AfterReply => first_passes(Scene::MainJob, PASSES),
-        // The offer; the request to stop; the question.
-        P::BeforeSend | P::AfterSend => vec![(Scene::MainJob, 1), (Scene::Cancel, 2), (Scene::Reconcile, 2)],
         P::BeforeReportCommit | P::AfterReportCommit => first_passes(Scene::MainJob, 2),
         P::BeforeSubmitCommit
         | P::AfterSubmitCommit
         | P::BeforeLeaseCommit
         | P::AfterLeaseCommit
         | P::BeforePermitCommit
-        | P::AfterPermitCommit => first_passes(Scene::MainJob, 1),
-        P::BeforeCancelCommit | P::AfterCancelCommit => first_passes(Scene::Cancel, 1),
-        P::BeforeInquiryCommit | P::AfterInquiryCommit | P::BeforeDecisionCommit | P::AfterDecisionCommit => {
-            first_passes(Scene::Reconcile, 1)
+        | P::AfterPermitCommit
+        | P::BeforeOffer
+        | P::AfterOffer => first_passes(Scene::MainJob, 1),
+        P::BeforeCancelCommit | P::AfterCancelCommit | P::BeforeCancel | P::AfterCancel => {
+            first_passes(Scene::Cancel, 1)
         }
+        P::BeforeInquiryCommit
+        | P::AfterInquiryCommit
+        | P::BeforeInquiry
+        | P::AfterInquiry
+        | P::BeforeDecisionCommit
+        | P::AfterDecisionCommit => first_passes(Scene::Reconcile, 1),
     }
 }
 

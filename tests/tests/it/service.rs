@@ -191,8 +191,7 @@ async fn a_work_loop_that_hangs_feeds_no_watchdog_and_the_manager_starts_the_age
     let hung = strace::attach(Syncs::Hang, manager.seen().pid.expect("it runs"), &file).await;
     // A new session is something to write down.
     cluster.line(AGENT).reset();
-    let told = ops.until_status("/livez", 503).await.body;
-    assert!(told.contains("work loop: in the middle of a turn for"), "{told}");
+    ops.until_refused("/livez", "work loop: in the middle of a turn for").await;
     assert_eq!(ops.get("/metrics").await.status, 200, "the rest of the process answers");
     let why = |seen: &Seen| seen.status().is_some_and(|status| status.contains("work loop: in the middle of a turn"));
     let seen = manager.seen();
@@ -292,8 +291,7 @@ async fn a_finish_waits_for_its_work_says_for_what_and_a_second_signal_hastens_i
     assert!(seen.words.iter().any(|word| word == "STOPPING=1"));
     assert!(seen.words.iter().any(|word| word.starts_with("EXTEND_TIMEOUT_USEC=")), "{:?}", seen.words);
     assert_eq!(seen.ends, 0);
-    let told = ops.until_status("/readyz", 503).await.body;
-    assert!(told.contains("it is to stop"), "{told}");
+    ops.until_refused("/readyz", "it is to stop").await;
     step.open();
     check(&operator, &label, &step).await;
     manager.until("the agent to be down", |seen| seen.ends == 1).await;

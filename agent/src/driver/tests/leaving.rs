@@ -80,3 +80,18 @@ fn a_finish_goes_when_the_coordinator_has_answered_the_end() {
     }
     assert_eq!(exit(&mut agent), (true, true), "nothing is held any more");
 }
+
+#[test]
+fn a_finish_goes_when_the_coordinator_has_the_outputs_too() {
+    let mut agent = Agent::new();
+    agent.driver.as_mut().unwrap().config.stop.mode = config::StopMode::Finish;
+    agent.connect(1, 1);
+    *agent.noted.2.borrow_mut() = 1;
+    agent.step(Event::Leave);
+    assert_eq!(exit(&mut agent), (false, false), "its end has not arrived");
+    let line = agent.driver.as_ref().unwrap().standing.line();
+    assert_eq!(line, "in contact; stopping, waits for outputs that are not sent yet (attempts: 1)");
+    *agent.noted.2.borrow_mut() = 0;
+    agent.driver.as_mut().unwrap().step(Vec::new());
+    assert_eq!(exit(&mut agent), (true, true));
+}

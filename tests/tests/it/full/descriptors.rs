@@ -39,8 +39,8 @@ async fn a_coordinator_without_descriptors_keeps_its_sessions_refuses_new_work_a
         other => Err(format!("{other:?}")),
     })
     .await;
-    let told = ops.until_status("/readyz", 503).await.body;
-    assert!(told.contains("descriptors: ") && told.contains("descriptors are open"), "{told}");
+    let told = ops.until_refused("/readyz", "descriptors: ").await.body;
+    assert!(told.contains("descriptors are open"), "{told}");
 
     // Nothing is left for anybody new.
     let address = cluster.coordinator().address();
@@ -81,8 +81,7 @@ async fn an_agent_without_descriptors_declines_before_any_permit_and_ends_what_i
     pids.iter().for_each(|pid| limit(*pid, open_descriptors(*pid) + 2));
     let ops = cluster.agent(&agent).ops();
     for name in ["web-01", "web-02"] {
-        let told = cluster.agent(name).ops().until_status("/readyz", 503).await.body;
-        assert!(told.contains("descriptors are open"), "{told}");
+        cluster.agent(name).ops().until_refused("/readyz", "descriptors are open").await;
     }
     ledger.open_gate("go");
     operator.until_state(&label, DeploymentState::Succeeded).await;

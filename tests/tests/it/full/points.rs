@@ -35,12 +35,16 @@ fn coordinator_case(point: CoordinatorPoint) -> (Scene, &'static [u32], Ends) {
         | P::BeforePermitCommit => (Scene::MainJob, &[1], Ends::WhenThereIsRoom),
         P::AfterPermitCommit => (Scene::MainJob, &[1], Ends::OnTheFullDisk),
         P::BeforeReportCommit | P::AfterReportCommit => (Scene::MainJob, &[1, 2], Ends::OnTheFullDisk),
-        P::BeforeCancelCommit | P::AfterCancelCommit => (Scene::Cancel, &[1], Ends::OnTheFullDisk),
-        // The request to stop.
-        P::BeforeSend | P::AfterSend => (Scene::Cancel, &[2], Ends::OnTheFullDisk),
-        P::BeforeInquiryCommit | P::AfterInquiryCommit | P::BeforeDecisionCommit | P::AfterDecisionCommit => {
-            (Scene::Reconcile, &[1], Ends::OnTheFullDisk)
+        P::BeforeOffer | P::AfterOffer => (Scene::MainJob, &[1], Ends::WhenThereIsRoom),
+        P::BeforeCancelCommit | P::AfterCancelCommit | P::BeforeCancel | P::AfterCancel => {
+            (Scene::Cancel, &[1], Ends::OnTheFullDisk)
         }
+        P::BeforeInquiryCommit
+        | P::AfterInquiryCommit
+        | P::BeforeInquiry
+        | P::AfterInquiry
+        | P::BeforeDecisionCommit
+        | P::AfterDecisionCommit => (Scene::Reconcile, &[1], Ends::OnTheFullDisk),
     }
 }
 

@@ -79,8 +79,7 @@ async fn a_full_disk_of_the_coordinator_refuses_what_is_new_and_says_so_and_reco
         ops.until_status("/readyz", 200).await;
 
         disks[0].fill(of);
-        let told = ops.until_status("/readyz", 503).await.body;
-        assert!(told.contains("disk: the disk is"), "{told}");
+        ops.until_refused("/readyz", "disk: the disk is").await;
         assert_eq!(ops.get("/livez").await.status, 200);
         until_refused(&operator, "HF-6005").await;
         let fresh = SubmitRequest { request_id: Uuid::now_v7().to_string(), ..recorded.clone() };
@@ -166,8 +165,7 @@ async fn a_coordinator_that_can_write_nothing_keeps_its_sessions_and_loses_no_le
     // The next process finds the same disk. Whether it can begin its run or waits for that, nothing is lost.
     cluster.coordinator().kill();
     cluster.coordinator().begin_to_start();
-    let told = cluster.coordinator().ops().until_status("/readyz", 503).await.body;
-    assert!(told.contains("disk: the disk is full"), "{told}");
+    cluster.coordinator().ops().until_refused("/readyz", "disk: the disk is full").await;
 
     greedy.give_up();
     cluster.until_coordinator_listens().await;
@@ -194,8 +192,7 @@ async fn a_start_on_a_full_disk_waits_for_room_and_says_so() {
         waits || log.matches("listening").count() == 2
     })
     .await;
-    let told = cluster.coordinator().ops().until_status("/readyz", 503).await.body;
-    assert!(told.contains("disk: the disk is"), "{told}");
+    cluster.coordinator().ops().until_refused("/readyz", "disk: the disk is").await;
     assert!(cluster.coordinator().status().is_none(), "it waits, or it serves");
     greedy.give_up();
     cluster.until_coordinator_listens().await;
@@ -211,8 +208,7 @@ async fn an_agent_whose_disk_stays_full_lives_through_a_kill_and_takes_no_new_wo
     let (mut cluster, operator, ledger, disks) = with_box_on(&AGENTS).await;
     let (label, agent) = begun(&operator, &ledger, LONG, "unsafe").await;
     let greedy = disks.iter().map(Greedy::on).collect::<Vec<_>>();
-    let told = cluster.agent(&agent).ops().until_status("/readyz", 503).await.body;
-    assert!(told.contains("disk: the disk is"), "{told}");
+    cluster.agent(&agent).ops().until_refused("/readyz", "disk: the disk is").await;
     cluster.agent(&agent).kill();
     ledger.open_gate("go");
     ledger.until_ended(0).await;
