@@ -265,21 +265,34 @@ pub(crate) fn aftermath(
 ) -> Vec<(ResourceName, ResourceKnowledge)> {
     let unknown = ResourceKnowledge::Unknown { since: deployment.id };
     let names = state.spec.resources.iter().map(|resource| &resource.name);
-    let left = names.filter_map(|name| Some((name.clone(), left(deployment, name, at)?)));
+    let fate = |step: &StepSpec| of(deployment, step);
+    let left = names.filter_map(|name| Some((name.clone(), left(deployment, name, at, fate)?)));
     left.map(|(name, known)| (name, known.unwrap_or_else(|| unknown.clone()))).collect()
 }
 
 /// Whether it has changed the resource in part, or nobody knows.
 pub(crate) fn leaves_unknown(deployment: &Deployment, resource: &ResourceName) -> bool {
-    matches!(left(deployment, resource, deployment.submitted_at), Some(None))
+    would_leave_unknown(deployment, resource, |step| of(deployment, step))
+}
+
+/// The same, if that became of its steps.
+pub(crate) fn would_leave_unknown(
+    deployment: &Deployment,
+    resource: &ResourceName,
+    fate: impl Fn(&StepSpec) -> Fate,
+) -> bool {
+    matches!(left(deployment, resource, deployment.submitted_at, fate), Some(None))
 }
 
 /// `None`: nothing of it changed. `Some(None)`: changed in part, or nobody knows.
-fn left(deployment: &Deployment, resource: &ResourceName, at: Wall) -> Option<Option<ResourceKnowledge>> {
-    let fates: Vec<Fate> = mutating(deployment)
-        .filter(|step| step.resource.as_ref() == Some(resource))
-        .map(|step| of(deployment, step))
-        .collect();
+fn left(
+    deployment: &Deployment,
+    resource: &ResourceName,
+    at: Wall,
+    fate: impl Fn(&StepSpec) -> Fate,
+) -> Option<Option<ResourceKnowledge>> {
+    let fates: Vec<Fate> =
+        mutating(deployment).filter(|step| step.resource.as_ref() == Some(resource)).map(fate).collect();
     let changed = fates.iter().any(|fate| *fate != Fate::Untouched);
     let given_up = deployment.decisions.iter().any(|record| record.kind == DecisionKind::Abandon) && changed;
     if given_up || fates.iter().any(|fate| matches!(fate, Fate::Partial | Fate::Unknown)) {

@@ -222,12 +222,17 @@ fn retry(facts: &Facts<'_>) -> Result<(), String> {
 
 fn roll_back(facts: &Facts<'_>) -> Result<(), String> {
     out(facts)?;
-    let question = weigh::in_question(facts.deployment).map(|step| &step.name);
-    let fate = |step: &StepSpec| match facts.known.filter(|_| question == Some(&step.name)) {
-        Some(known) => Fate::told(known.state, known.observed.clone()),
-        None => fate::of(facts.deployment, step),
-    };
+    let fate = |step: &StepSpec| fate_if_decided(facts, step);
     rollback::why_not(facts.state, facts.deployment, fate, facts.now).map_err(|why| why.to_string())
+}
+
+/// What a step counts for once the deployment is decided on what is known now.
+fn fate_if_decided(facts: &Facts<'_>, step: &StepSpec) -> Fate {
+    let question = weigh::in_question(facts.deployment).map(|step| &step.name);
+    match facts.known.filter(|_| question == Some(&step.name)) {
+        Some(known) => Fate::told(known.state, known.observed.clone().or(step.revision.clone())),
+        None => fate::of(facts.deployment, step),
+    }
 }
 
 fn readmit(facts: &Facts<'_>) -> Result<(), String> {
@@ -318,15 +323,12 @@ fn leads_to(facts: &Facts<'_>, kind: DecisionKind) -> String {
 const UNKNOWN_AFTERWARDS: &str =
     "; the revision is unknown then, and whatever comes next waits for a reading or an attestation of it";
 
-/// What an end leaves unknown, where the step in question is there in part.
+/// What an end leaves unknown: a resource that was changed in part, by the step in question or by those before it.
 fn left_unknown(facts: &Facts<'_>) -> &'static str {
-    match facts.known.map(|known| known.state) {
-        Some(OperationState::Partial) => UNKNOWN_AFTERWARDS,
-        Some(
-            OperationState::Applied | OperationState::NotApplied | OperationState::Applying | OperationState::Unknown,
-        )
-        | None => "",
-    }
+    let resources = facts.state.spec.resources.iter().map(|resource| &resource.name);
+    let fate = |step: &StepSpec| fate_if_decided(facts, step);
+    let mut unknown = resources.filter(|name| fate::would_leave_unknown(facts.deployment, name, fate));
+    if unknown.next().is_some() { UNKNOWN_AFTERWARDS } else { "" }
 }
 
 fn words(state: OperationState) -> &'static str {

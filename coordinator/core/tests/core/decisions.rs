@@ -324,6 +324,29 @@ fn old_fence_is_evidence_and_completes_nothing() {
     assert_eq!(scene.current().evidence.len(), before.evidence.len() + 2);
 }
 
+/// A resource of which one step is there and the next is not has a revision that nobody knows, and the decision says so before.
+#[test]
+fn a_decision_that_leaves_a_resource_half_changed_says_that_its_revision_is_unknown_then() {
+    for (first, unknown) in [(None, true), (Some("r1"), false)] {
+        let mut scene = Scene::on(shop(Reach::Shared));
+        let steps =
+            vec![change("first", "db", RetryClass::Unsafe, first), change("second", "db", RetryClass::Unsafe, None)];
+        let id = scene.submit(steps, 1);
+        scene.run();
+        scene.permit("first");
+        let _ = scene.say(ended("first", StepEnd::Applied));
+        scene.permit("second");
+        scene.lapse();
+        scene.attest(id, AttestedTarget::NotApplied);
+        let list = scene.list();
+        let failed = list.decisions.iter().find(|open| open.kind == DecisionKind::AcceptFailed).expect("listed");
+        assert_eq!(failed.leads_to.contains("the revision is unknown then"), unknown, "{}", failed.leads_to);
+        scene.decide(DecisionKind::AcceptFailed).expect("open");
+        let known = &scene.state().resources[&resource_name("db")];
+        assert_eq!(matches!(known, ResourceKnowledge::Unknown { .. }), unknown, "{known:?}");
+    }
+}
+
 /// What a person said stays a person's word, whatever comes after it.
 #[test]
 fn a_success_that_rests_on_an_attestation_says_so() {
