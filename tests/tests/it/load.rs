@@ -5,8 +5,10 @@ use std::time::{Duration, Instant};
 
 use holdfast_proto::v1::connect_request::Message as Says;
 use holdfast_proto::v1::connect_response::Message as Hears;
-use holdfast_proto::v1::{AttemptState, ConnectRequest, DeploymentState, Heartbeat, ReadLogsRequest};
-use holdfast_tests::api::state_of;
+use holdfast_proto::v1::{
+    AttemptState, ConnectRequest, DeploymentState, Heartbeat, ReadLogsRequest, WatchEventsRequest,
+};
+use holdfast_tests::api::{id_of, state_of};
 use holdfast_tests::cluster::{LONG, Plan};
 use holdfast_tests::files::{self, DeploymentFile};
 use holdfast_tests::ops::{Metrics, Ops};
@@ -143,6 +145,34 @@ async fn a_hundred_mebibytes_without_a_line_feed_and_stuck_readers_delay_no_hear
     assert!(at.elapsed() < RESULT, "the result came after {:?}", at.elapsed());
     assert_eq!((state_of(&done), done.attempts.len()), (DeploymentState::Succeeded, 1), "{done:#?}");
     kept_their_pace(&ops, before).await;
+    drop(stuck);
+}
+
+/// F34, T35. What a stuck reader asked of the store is done without it: it keeps no other from reading, and no agent from its lease.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stuck_readers_of_large_events_keep_nobody_from_reading() {
+    const STREAMS: usize = 100;
+    let cluster = Plan::new(PROGRAM).agents(&[]).start().await;
+    let operator = cluster.operator();
+    operator.apply_target(&files::command_target(BOX, false)).await;
+    let words = ["true".to_owned(), "y".repeat(9_000)];
+    let file = (0..99).fold(DeploymentFile::new(BOX, LEASE), |file, step| file.looks(&format!("a{step}"), &words));
+    let deployment = id_of(&operator.submit(file.text()).await);
+    let (reader, mut stuck) = (cluster.narrow_operator(), Vec::new());
+    for _ in 0..STREAMS {
+        let request = WatchEventsRequest { deployment: deployment.clone(), from_sequence: 0, follow: true };
+        let mut client = reader.client.clone();
+        let stream =
+            wait::within("a stream", wait::SOON, client.watch_events(request)).await.expect("events are there");
+        stuck.push(stream.into_inner());
+    }
+    // Longer than a stream goes between two looks at its token.
+    let until = Instant::now() + Duration::from_secs(6);
+    while Instant::now() < until {
+        let seen = wait::within("an answer", Duration::from_secs(3), operator.deployment(&deployment)).await;
+        assert_eq!(state_of(&seen), DeploymentState::Queued);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
     drop(stuck);
 }
 
