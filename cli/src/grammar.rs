@@ -55,7 +55,7 @@ pub enum Command {
     Show(show::Args),
     /// Follow a deployment until it has ended or somebody must decide
     Watch(watch::Args),
-    /// Wait for a deployment without a word
+    /// Wait for a deployment without a word: the exit code tells
     Wait(wait::Args),
     /// Print what a deployment's steps wrote
     Logs(logs::Args),

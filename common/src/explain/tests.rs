@@ -168,3 +168,14 @@ fn words_are_found_however_they_are_typed_and_others_are_not() {
         assert_eq!(explain_state(word), None, "{word}");
     }
 }
+
+#[test]
+fn what_exists_is_not_called_unsupported_and_a_held_target_is_not_of_deployments_alone() {
+    let unsupported = explain(Code::NotSupported).what;
+    for adapter in ["postgres", "git", "http", "adapter"] {
+        assert!(!unsupported.contains(adapter), "{adapter}: {unsupported}");
+    }
+    let held = explain_exit(ExitCode::TargetHeld);
+    assert!(held.what.contains("--no-queue") && held.what.contains("target attest"), "{held:?}");
+    assert!(held.next.starts_with("holdfast target show TARGET"), "{held:?}");
+}
