@@ -363,6 +363,7 @@ fn signing_in_pins_the_ca_tries_the_token_and_keeps_both_for_their_owner_alone()
     let pinned = ["login", address, "--context", "dev", "--fingerprint", shown];
     let (code, _, err) = run(&pinned, "hf_wrong\n");
     assert_eq!(code, Some(4), "{err}");
+    assert!(err.contains("what was typed") && !err.contains("holdfast login"), "{err}");
     assert!(!config.exists(), "nothing is written before the token was tried");
 
     let (code, out, err) = run(&pinned, &secret);
@@ -382,6 +383,7 @@ fn signing_in_pins_the_ca_tries_the_token_and_keeps_both_for_their_owner_alone()
     assert_eq!(run(&as_bot, &bot).0, Some(0));
     let (_, out, _) = run(&["whoami"], "");
     assert!(out.starts_with("bot (viewer:shop@*)"), "{out}");
+    assert!(out.contains(&format!("at {address}, said by the context bot; the token by the context bot")), "{out}");
     assert_eq!(run(&["token", "list"], "").0, Some(4), "a viewer manages no tokens");
     let (_, out, _) = run(&["whoami", "--context", "dev"], "");
     assert!(out.starts_with("dev (admin:*)"), "{out}");

@@ -190,3 +190,26 @@ fn a_reason_that_is_missing_is_one_refusal_everywhere_and_nobody_is_called_for_i
     let told: Vec<String> = told.into_iter().collect();
     assert!(told.len() == 1 && told[0].starts_with("error[HF-3007]"), "{told:#?}");
 }
+
+#[test]
+fn what_the_environment_overrides_is_not_shown_as_what_would_be_used() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.0.join(".config/holdfast")).expect("our folder");
+    home.file(
+        ".config/holdfast/config.toml",
+        "current = \"prod\"\n[context.prod]\naddress = \"prod:1\"\nca = \"prod.pem\"\ntoken = \"hf_prod\"\n",
+    );
+    let (code, out, err) = home.run(&["context", "show"], &[]);
+    assert_eq!((code, err.lines().count()), (Some(0), 0), "{err}");
+    assert!(out.starts_with("prod\n") && out.contains("prod:1, said by the context prod"), "{out}");
+    let (_, out, err) = home.run(&["context", "list"], &[]);
+    assert!(out.contains("*  prod") && err.is_empty(), "{out}{err}");
+
+    let variables = [("HOLDFAST_ADDRESS", "other:1"), ("HOLDFAST_CA", "/ca.pem"), ("HOLDFAST_TOKEN", "hf_other")];
+    let (code, out, err) = home.run(&["context", "show"], &variables);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("other:1, said by HOLDFAST_ADDRESS") && !out.contains("prod"), "{out}");
+    assert!(out.contains("said by HOLDFAST_TOKEN") && !out.contains("hf_"), "{out}");
+    let (_, out, err) = home.run(&["context", "list"], &variables);
+    assert!(!out.contains('*') && err.contains("HOLDFAST_ADDRESS, HOLDFAST_CA, HOLDFAST_TOKEN"), "{out}{err}");
+}

@@ -47,7 +47,7 @@ use crate::dev;
 use crate::failure::Failure;
 use crate::grammar::{Cli, Command};
 use crate::output::{BoxedPrinter, Options, Record, time};
-use crate::settings::{Connection, Environment, Settings};
+use crate::settings::{Connection, Environment, Settings, Source};
 use crate::view::{self, Canvas};
 
 /// What a command works with.
@@ -55,6 +55,8 @@ pub struct Context {
     /// Stdout and stderr.
     pub printer: BoxedPrinter,
     connection: Connection,
+    /// Who said the token that was sent, once one was.
+    token_from: Option<Source>,
     surroundings: Surroundings,
 }
 
@@ -73,11 +75,15 @@ pub type Outcome = Result<ExitCode, Failure>;
 
 /// Does what was asked for, and tells what went wrong.
 pub async fn run(cli: Cli, surroundings: Surroundings, printer: BoxedPrinter) -> ExitCode {
-    let mut context = Context { printer, connection: cli.connection, surroundings };
+    let mut context = Context { printer, connection: cli.connection, token_from: None, surroundings };
     let outcome = dispatch(cli.command, &cli.output, &mut context).await;
     // A line that was only passing must not stay; where stderr is gone there is none.
     let _ = context.printer.clear();
     outcome.unwrap_or_else(|failure| {
+        let failure = match &context.token_from {
+            Some(source) => failure.map(|problem| source.of_refused_token(problem)),
+            None => failure,
+        };
         failure.tell(&mut context.printer);
         failure.exit()
     })
@@ -116,12 +122,17 @@ async fn dispatch(command: Command, output: &Options, context: &mut Context) -> 
 }
 
 impl Context {
+    fn settings(&self) -> Result<Settings, Failure> {
+        Settings::find(&self.connection, &self.surroundings.environment)
+    }
+
     /// Finds the settings and connects.
     async fn client(&mut self) -> Result<Client, Failure> {
-        let settings = Settings::find(&self.connection, &self.surroundings.environment)?;
+        let settings = self.settings()?;
         for warning in &settings.warnings {
             self.printer.talk(warning)?;
         }
+        self.token_from = Some(settings.token_from.clone());
         Client::connect(&settings).await
     }
 
