@@ -213,3 +213,32 @@ fn what_the_environment_overrides_is_not_shown_as_what_would_be_used() {
     let (_, out, err) = home.run(&["context", "list"], &variables);
     assert!(!out.contains('*') && err.contains("HOLDFAST_ADDRESS, HOLDFAST_CA, HOLDFAST_TOKEN"), "{out}{err}");
 }
+
+#[test]
+fn what_is_no_audit_file_is_not_called_a_changed_one() {
+    let home = Home::new();
+    let other = home.file("notes.txt", "one\ntwo\n");
+    let missing = home.0.join("nosuch").to_str().expect("text").to_owned();
+    for (file, told) in [(&other, "notes.txt is no exported audit file"), (&missing, "could not read")] {
+        let (code, out, err) = home.run(&["audit", "verify", file], &[]);
+        assert_eq!((code, out.as_str()), (Some(2), ""), "{err}");
+        assert!(err.starts_with("error[HF-1001]: ") && err.contains(told), "{err}");
+    }
+}
+
+#[test]
+fn no_refusal_of_a_check_sends_back_to_the_check() {
+    let home = Home::new();
+    let big = home.file("big.toml", &"#".repeat(holdfast_common::file::MAX_FILE + 1));
+    let (code, _, err) = home.run(&["check", &big], &[]);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(!err.contains("holdfast check"), "{err}");
+}
+
+#[test]
+fn a_plan_of_a_glob_is_told_as_such() {
+    let home = Home::new();
+    let (code, _, err) = home.run(&["plan", "a.toml", "--target", "shop@*"], &[]);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("a plan is of one target") && err.contains("holdfast targets"), "{err}");
+}

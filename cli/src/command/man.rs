@@ -54,8 +54,17 @@ fn pages() -> io::Result<Vec<Page>> {
     Ok(pages)
 }
 
+/// The service is a program of this name, and `man` of a program's name must not show another's page.
+const SERVICE: &str = "holdfast-agent";
+/// The page of the commands about agents.
+const AGENT_COMMANDS: &str = "holdfast-agent-commands";
+
 fn add(command: &clap::Command, pages: &mut Vec<Page>) -> io::Result<()> {
-    let page = Man::new(command.clone()).manual("Holdfast");
+    let named = match command.get_display_name() {
+        Some(SERVICE) => command.clone().display_name(AGENT_COMMANDS),
+        _ => command.clone(),
+    };
+    let page = Man::new(named).manual("Holdfast");
     let mut text = Vec::new();
     page.render(&mut text)?;
     pages.push(Page { name: page.get_filename(), text });
@@ -81,6 +90,10 @@ mod tests {
             assert!(names.contains(name), "{name}: {names:?}");
         }
         assert_eq!(pages[0].name, "holdfast.1");
+        for service in ["holdfast-agent.1", "holdfast-coordinator.1"] {
+            assert!(!names.contains(service), "{service} is a program of its own");
+        }
+        assert!(names.contains("holdfast-agent-commands.1") && names.contains("holdfast-agent-show.1"), "{names:?}");
         for Page { name, text } in &pages {
             let text = std::str::from_utf8(text).expect("text");
             let heads: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix(".SH ")).collect();
