@@ -27,8 +27,8 @@ use crate::view::{self, stamp};
 /// What it takes. `--context`, `--ca`, `--server-name` and `--token-file` are those that every command has.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The coordinator's CA is pinned: by --ca FILE, or by the fingerprint of the CA that the coordinator presents, shown to be
-compared or given by --fingerprint. The token is asked for without echo, or read from the input or --token-file, and is
+The coordinator's CA is pinned: by --ca FILE, or by the fingerprint of the CA that the coordinator presents, shown to be \
+compared or given by --fingerprint. The token is asked for without echo, or read from the input or --token-file, and is \
 tried before anything is written. The context's name is --context NAME, else the host's.")]
 pub struct Args {
     /// The coordinator, like `deploy.example:7443`; without it the chosen context is signed in to anew

@@ -32,11 +32,11 @@ const TRIES: u32 = 5;
 /// What it takes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Pieces of one output come in the order in which they were written. Those of two outputs, also stdout and stderr of one
-step, come in the order in which they arrived: nothing records which was written first. What is missing is named on
+Pieces of one output come in the order in which they were written. Those of two outputs, also stdout and stderr of one \
+step, come in the order in which they arrived: nothing records which was written first. What is missing is named on \
 stderr with its size, like [12.4 MiB not kept: cut on the host].
 
--o json and -o jsonl both print one JSON object per line and piece: attempt, step, stream, offset, and the bytes in
+-o json and -o jsonl both print one JSON object per line and piece: attempt, step, stream, offset, and the bytes in \
 base64 as data, since they need not be text; or a gap, with why.")]
 pub struct Args {
     /// TARGET#N, a UUID, or a unique beginning of one

@@ -167,3 +167,43 @@ fn label(deployment: &v1::Deployment) -> String {
 fn items(whole: &Value, field: &str) -> Vec<Value> {
     whole.get(field).and_then(Value::as_array).cloned().unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Write};
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::output::{Format, Printer, Terminal};
+
+    /// What was written to one of the streams.
+    #[derive(Clone, Default)]
+    pub(super) struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl Written {
+        pub(super) fn text(&self) -> String {
+            String::from_utf8(self.0.lock().expect("one thread").clone()).expect("text")
+        }
+    }
+
+    impl Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("one thread").write(bytes)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Context {
+        /// In an empty environment, with nobody there, and what it writes to stdout and stderr.
+        pub(super) fn in_test() -> (Self, Written, Written) {
+            let (out, err) = (Written::default(), Written::default());
+            let printer =
+                Printer::over(Format::Table, Terminal::PLAIN, Terminal::PLAIN, out.clone(), err.clone()).boxed();
+            let surroundings =
+                Surroundings { environment: Environment::default(), input: Box::new(io::empty()), interactive: false };
+            (Self { printer, connection: Connection::default(), token_from: None, surroundings }, out, err)
+        }
+    }
+}
