@@ -396,6 +396,24 @@ fn signing_in_pins_the_ca_tries_the_token_and_keeps_both_for_their_owner_alone()
 }
 
 #[test]
+fn a_wait_says_nothing_and_its_exit_code_tells() {
+    let home = Home::new();
+    let data = home.0.join("data");
+    let dev = home.start(&["dev", "--data", data.to_str().unwrap()]);
+    submit(&data, "exit 0", "quick");
+    let environment = fs::read_to_string(data.join("environment")).expect("written by dev");
+    let variables = environment.lines().filter_map(|line| line.strip_prefix("export ")?.split_once('='));
+    let wait = |more: &[&str]| {
+        let line = [&["wait", "slow@dev#1", "--for", "terminal"], more].concat();
+        let output = home.command(&line).envs(variables.clone()).output().expect("the program can be started");
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    assert_eq!(wait(&[]), (Some(0), String::new(), String::new()));
+    assert_eq!(wait(&["-o", "name"]), (Some(0), "slow@dev#1\n".to_owned(), String::new()), "asked for");
+    assert_eq!(dev.end(Signal::INT).code(), Some(0));
+}
+
+#[test]
 fn a_child_that_dies_is_told_and_not_started_again() {
     let home = Home::new();
     let data = home.0.join("data");
@@ -486,11 +504,16 @@ fn with_slow_step(home: &Home) -> (Dev, PathBuf, String) {
 
 /// Deploys one step that takes very long, under a name to find it by.
 fn submit_slow(folder: &Path, marker: &str) {
+    submit(folder, "trap '' TERM; sleep 1000; sleep 1000", marker);
+}
+
+/// Deploys one step that runs this script.
+fn submit(folder: &Path, script: &str, marker: &str) {
     const TARGET: &str = "schema = \"holdfast/v1\"\nname = \"slow@dev\"\nagents = { role = \"shop\" }\n\
         reconcile.policy = \"manual\"\n[[resource]]\nname = \"slow\"\nadapter = \"command\"\nreach = \"shared\"\n";
     let file = format!(
         "schema = \"holdfast/v1\"\ntarget = \"slow@dev\"\n[[step]]\nname = \"slow\"\n\
-         run = [\"sh\", \"-c\", \"trap '' TERM; sleep 1000; sleep 1000\", \"{marker}\"]\n"
+         run = [\"sh\", \"-c\", \"{script}\", \"{marker}\"]\n"
     );
     with_client(folder, async |mut client| {
         client.apply_target(v1::ApplyTargetRequest { file: TARGET.to_owned() }).await.expect("declared");
