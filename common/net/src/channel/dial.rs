@@ -49,7 +49,7 @@ pub enum DialError {
         source: io::Error,
     },
     /// Took too long.
-    #[error("could not connect to {address} within {limit:?}")]
+    #[error("could not connect to {address} within {limit:.1?}")]
     TooSlow {
         /// Host and port.
         address: String,
