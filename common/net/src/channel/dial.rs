@@ -268,4 +268,10 @@ mod tests {
         tokio::time::advance(Duration::from_millis(500)).await;
         assert_eq!(share(end, 1), Duration::ZERO);
     }
+
+    #[test]
+    fn a_limit_is_told_as_people_read_it() {
+        let late = DialError::TooSlow { address: "a:1".to_owned(), limit: Duration::from_nanos(9_999_737_862) };
+        assert_eq!(late.to_string(), "could not connect to a:1 within 10.0s");
+    }
 }
