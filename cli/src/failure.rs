@@ -53,6 +53,17 @@ impl Failure {
             .into()
     }
 
+    /// With each refusal as `change` makes it.
+    #[must_use]
+    pub fn map(self, change: impl FnMut(Problem) -> Problem) -> Self {
+        match self {
+            Self::Refused { problems, exit } => {
+                Self::Refused { problems: problems.into_iter().map(change).collect(), exit }
+            }
+            Self::Output(_) | Self::Unexpected(_) => self,
+        }
+    }
+
     /// What the command exits with.
     #[must_use]
     pub fn exit(&self) -> ExitCode {

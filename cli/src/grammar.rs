@@ -15,8 +15,11 @@ use crate::settings::Connection;
 #[command(name = "holdfast", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(after_help = "\
 Deployments are named TARGET#N (shop@prod#12) or by UUID; commands that only read take a unique beginning of it.
-Exit codes: 0 done, 2 usage, 3 not found, 4 not allowed, 5 no answer, 10 failed, 11 cancelled, 12 somebody must decide,
-13 the cancel came too late, 14 --timeout passed, 15 target held, 16 refused, 130 left by Ctrl-C.
+
+Exit codes: 0 done, 1 unexpected, 2 usage, 3 not found, 4 not allowed, 5 no answer, 10 failed, 11 cancelled, \
+12 somebody must decide, 13 the cancel came too late, 14 --timeout passed, 15 target held, 16 refused, \
+17 waiting for approval (no command of this version), 130 left by Ctrl-C.
+
 More on any code or state: holdfast explain HF-2031, holdfast explain uncertain")]
 pub struct Cli {
     /// Which coordinator.
@@ -55,7 +58,7 @@ pub enum Command {
     Show(show::Args),
     /// Follow a deployment until it has ended or somebody must decide
     Watch(watch::Args),
-    /// Wait for a deployment without a word
+    /// Wait for a deployment without a word: the exit code tells
     Wait(wait::Args),
     /// Print what a deployment's steps wrote
     Logs(logs::Args),
@@ -126,6 +129,7 @@ pub enum Command {
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
+    use holdfast_common::code::ExitCode;
 
     use super::*;
 
@@ -260,6 +264,26 @@ mod tests {
             "audit delete shop@prod",
         ] {
             assert!(!accepts(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn help_names_every_exit_code_and_leaves_the_breaking_of_lines_to_the_terminal() {
+        let after = Cli::command().get_after_help().expect("an epilogue").to_string();
+        let codes = after.lines().find_map(|line| line.strip_prefix("Exit codes: ")).expect("on one line");
+        let named: Vec<&str> = codes.split(", ").filter_map(|one| one.split(' ').next()).collect();
+        let all: Vec<String> = ExitCode::ALL.iter().map(|code| (*code as u8).to_string()).collect();
+        assert_eq!(named, all);
+        // A line of a paragraph that the source breaks would be broken again where the terminal is narrower.
+        let mut commands = vec![Cli::command()];
+        while let Some(command) = commands.pop() {
+            let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let mut lines = after.lines().peekable();
+            while let Some(line) = lines.next() {
+                let goes_on = lines.peek().is_some_and(|next| next.starts_with(|c: char| c.is_ascii_lowercase()));
+                assert!(!goes_on || line.is_empty(), "{}: {line}", command.get_name());
+            }
+            commands.extend(command.get_subcommands().cloned());
         }
     }
 

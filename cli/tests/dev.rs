@@ -363,6 +363,7 @@ fn signing_in_pins_the_ca_tries_the_token_and_keeps_both_for_their_owner_alone()
     let pinned = ["login", address, "--context", "dev", "--fingerprint", shown];
     let (code, _, err) = run(&pinned, "hf_wrong\n");
     assert_eq!(code, Some(4), "{err}");
+    assert!(err.contains("what was typed") && !err.contains("holdfast login"), "{err}");
     assert!(!config.exists(), "nothing is written before the token was tried");
 
     let (code, out, err) = run(&pinned, &secret);
@@ -382,6 +383,7 @@ fn signing_in_pins_the_ca_tries_the_token_and_keeps_both_for_their_owner_alone()
     assert_eq!(run(&as_bot, &bot).0, Some(0));
     let (_, out, _) = run(&["whoami"], "");
     assert!(out.starts_with("bot (viewer:shop@*)"), "{out}");
+    assert!(out.contains(&format!("at {address}, said by the context bot; the token by the context bot")), "{out}");
     assert_eq!(run(&["token", "list"], "").0, Some(4), "a viewer manages no tokens");
     let (_, out, _) = run(&["whoami", "--context", "dev"], "");
     assert!(out.starts_with("dev (admin:*)"), "{out}");
@@ -390,6 +392,24 @@ fn signing_in_pins_the_ca_tries_the_token_and_keeps_both_for_their_owner_alone()
     assert_eq!(run(&["whoami", "--context", "bot"], "").0, Some(4));
     assert_eq!(run(&["context", "remove", "bot"], "").0, Some(0));
     assert_eq!(run(&["context", "list", "-o", "name"], "").1, "dev\n");
+    assert_eq!(dev.end(Signal::INT).code(), Some(0));
+}
+
+#[test]
+fn a_wait_says_nothing_and_its_exit_code_tells() {
+    let home = Home::new();
+    let data = home.0.join("data");
+    let dev = home.start(&["dev", "--data", data.to_str().unwrap()]);
+    submit(&data, "exit 0", "quick");
+    let environment = fs::read_to_string(data.join("environment")).expect("written by dev");
+    let variables = environment.lines().filter_map(|line| line.strip_prefix("export ")?.split_once('='));
+    let wait = |more: &[&str]| {
+        let line = [&["wait", "slow@dev#1", "--for", "terminal"], more].concat();
+        let output = home.command(&line).envs(variables.clone()).output().expect("the program can be started");
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    assert_eq!(wait(&[]), (Some(0), String::new(), String::new()));
+    assert_eq!(wait(&["-o", "name"]), (Some(0), "slow@dev#1\n".to_owned(), String::new()), "asked for");
     assert_eq!(dev.end(Signal::INT).code(), Some(0));
 }
 
@@ -484,11 +504,16 @@ fn with_slow_step(home: &Home) -> (Dev, PathBuf, String) {
 
 /// Deploys one step that takes very long, under a name to find it by.
 fn submit_slow(folder: &Path, marker: &str) {
+    submit(folder, "trap '' TERM; sleep 1000; sleep 1000", marker);
+}
+
+/// Deploys one step that runs this script.
+fn submit(folder: &Path, script: &str, marker: &str) {
     const TARGET: &str = "schema = \"holdfast/v1\"\nname = \"slow@dev\"\nagents = { role = \"shop\" }\n\
         reconcile.policy = \"manual\"\n[[resource]]\nname = \"slow\"\nadapter = \"command\"\nreach = \"shared\"\n";
     let file = format!(
         "schema = \"holdfast/v1\"\ntarget = \"slow@dev\"\n[[step]]\nname = \"slow\"\n\
-         run = [\"sh\", \"-c\", \"trap '' TERM; sleep 1000; sleep 1000\", \"{marker}\"]\n"
+         run = [\"sh\", \"-c\", \"{script}\", \"{marker}\"]\n"
     );
     with_client(folder, async |mut client| {
         client.apply_target(v1::ApplyTargetRequest { file: TARGET.to_owned() }).await.expect("declared");

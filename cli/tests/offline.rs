@@ -190,3 +190,55 @@ fn a_reason_that_is_missing_is_one_refusal_everywhere_and_nobody_is_called_for_i
     let told: Vec<String> = told.into_iter().collect();
     assert!(told.len() == 1 && told[0].starts_with("error[HF-3007]"), "{told:#?}");
 }
+
+#[test]
+fn what_the_environment_overrides_is_not_shown_as_what_would_be_used() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.0.join(".config/holdfast")).expect("our folder");
+    home.file(
+        ".config/holdfast/config.toml",
+        "current = \"prod\"\n[context.prod]\naddress = \"prod:1\"\nca = \"prod.pem\"\ntoken = \"hf_prod\"\n",
+    );
+    let (code, out, err) = home.run(&["context", "show"], &[]);
+    assert_eq!((code, err.lines().count()), (Some(0), 0), "{err}");
+    assert!(out.starts_with("prod\n") && out.contains("prod:1, said by the context prod"), "{out}");
+    let (_, out, err) = home.run(&["context", "list"], &[]);
+    assert!(out.contains("*  prod") && err.is_empty(), "{out}{err}");
+
+    let variables = [("HOLDFAST_ADDRESS", "other:1"), ("HOLDFAST_CA", "/ca.pem"), ("HOLDFAST_TOKEN", "hf_other")];
+    let (code, out, err) = home.run(&["context", "show"], &variables);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("other:1, said by HOLDFAST_ADDRESS") && !out.contains("prod"), "{out}");
+    assert!(out.contains("said by HOLDFAST_TOKEN") && !out.contains("hf_"), "{out}");
+    let (_, out, err) = home.run(&["context", "list"], &variables);
+    assert!(!out.contains('*') && err.contains("HOLDFAST_ADDRESS, HOLDFAST_CA, HOLDFAST_TOKEN"), "{out}{err}");
+}
+
+#[test]
+fn what_is_no_audit_file_is_not_called_a_changed_one() {
+    let home = Home::new();
+    let other = home.file("notes.txt", "one\ntwo\n");
+    let missing = home.0.join("nosuch").to_str().expect("text").to_owned();
+    for (file, told) in [(&other, "notes.txt is no exported audit file"), (&missing, "could not read")] {
+        let (code, out, err) = home.run(&["audit", "verify", file], &[]);
+        assert_eq!((code, out.as_str()), (Some(2), ""), "{err}");
+        assert!(err.starts_with("error[HF-1001]: ") && err.contains(told), "{err}");
+    }
+}
+
+#[test]
+fn no_refusal_of_a_check_sends_back_to_the_check() {
+    let home = Home::new();
+    let big = home.file("big.toml", &"#".repeat(holdfast_common::file::MAX_FILE + 1));
+    let (code, _, err) = home.run(&["check", &big], &[]);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(!err.contains("holdfast check"), "{err}");
+}
+
+#[test]
+fn a_plan_of_a_glob_is_told_as_such() {
+    let home = Home::new();
+    let (code, _, err) = home.run(&["plan", "a.toml", "--target", "shop@*"], &[]);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("a plan is of one target") && err.contains("holdfast targets"), "{err}");
+}

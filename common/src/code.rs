@@ -232,7 +232,7 @@ pub enum ExitCode {
     CancelTooLate = 13,
     /// The client's own timeout passed. Nothing was stopped.
     ClientTimeout = 14,
-    /// The target is held and `--no-queue` was given.
+    /// The target is held, and what was asked for can't wait in line, or must not: `--no-queue`.
     TargetHeld = 15,
     /// Refused by a precondition.
     Precondition = 16,

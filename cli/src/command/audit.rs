@@ -15,7 +15,7 @@ use holdfast_coordinator::audit::{self, Checked};
 use super::{Context, Outcome, items};
 use crate::failure::Failure;
 use crate::output::{Listing, Record};
-use crate::view;
+use crate::view::{self, count};
 
 /// Faults of a file that are told. JSON has all of them.
 const TOLD: usize = 50;
@@ -138,21 +138,40 @@ fn verify(file: &Path, after: Option<&Path>, context: &mut Context) -> Outcome {
 
 fn check(path: &Path) -> Result<Checked, Failure> {
     let unreadable = |error: io::Error| -> Failure {
-        Failure::Unexpected(anyhow::Error::new(error).context(format!("could not read {}", path.display())))
+        Problem::new(Code::FileSyntax, format!("could not read {}: {error}", path.display()))
+            .so("nothing was checked")
+            .into()
     };
     let file = std::fs::File::open(path).map_err(unreadable)?;
-    audit::check(BufReader::new(file)).map_err(unreadable)
+    let checked = audit::check(BufReader::new(file)).map_err(unreadable)?;
+    if is_another_file(&checked) {
+        return Err(Problem::new(Code::FileSyntax, format!("{} is no exported audit file", path.display()))
+            .known("it has no first line of one, and no line of it is a record")
+            .so("nothing was checked")
+            .next("holdfast audit export --to FILE writes one")
+            .into());
+    }
+    Ok(checked)
+}
+
+/// Whether nothing in it is of an export: then nothing was changed, it is just not one.
+fn is_another_file(checked: &Checked) -> bool {
+    let Checked { events, evidence, decisions, acts, refusals, .. } = checked;
+    checked.head.is_none() && [events, evidence, decisions, acts, refusals].into_iter().all(|count| *count == 0)
 }
 
 /// What can be said of a file of which nothing is wrong, and where its chains end: to be kept by whoever checks the next one.
 fn sound(name: &str, checked: &Checked, after: Option<&Path>) -> String {
     let Checked { events, evidence, decisions, acts, refusals, heads, .. } = checked;
     let mut text = format!("{}: every hash and every event follows\n", one_line(name));
-    text += &format!(
-        "  {events} events of {} targets, {evidence} pieces of evidence, {decisions} decisions, ",
-        heads.len()
-    );
-    text += &format!("{acts} acts, {refusals} refusals\n");
+    let counts = [
+        format!("{} of {}", count(*events, "event", "events"), count(heads.len() as u64, "target", "targets")),
+        count(*evidence, "piece of evidence", "pieces of evidence"),
+        count(*decisions, "decision", "decisions"),
+        count(*acts, "act", "acts"),
+        count(*refusals, "refusal", "refusals"),
+    ];
+    text += &format!("  {}\n", counts.join(", "));
     if let Some(head) = &checked.head {
         let of = if head.whole { "whole" } else { "in part" };
         text += &format!(

@@ -24,7 +24,7 @@ pub struct Args {
 }
 
 pub(super) fn run(args: Args, context: &mut Context) -> Outcome {
-    let text = file::text(&args.file, context)?;
+    let text = file::text(&args.file, context).map_err(|failure| to_correct(failure, &args.file))?;
     let folder = upload::folder_of(&args.file);
     let inputs: BTreeMap<String, String> = inputs(args.inputs)?.into_iter().collect();
     let checked = check(&text, &inputs).map_err(|errors| {

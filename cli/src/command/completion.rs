@@ -10,6 +10,7 @@ use crate::grammar::Cli;
 /// What it takes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+Where each shell looks for it:
   bash  holdfast completion bash > ~/.local/share/bash-completion/completions/holdfast
   zsh   holdfast completion zsh  > \"${fpath[1]}/_holdfast\"
   fish  holdfast completion fish > ~/.config/fish/completions/holdfast.fish")]

@@ -130,7 +130,7 @@ mod tests {
         let printer = Printer::over(Format::Table, Terminal::PLAIN, Terminal::PLAIN, std::io::sink(), std::io::sink());
         let input = Box::new(Cursor::new(typed.to_owned().into_bytes()));
         let surroundings = Surroundings { environment: Environment::default(), input, interactive };
-        Context { printer: printer.boxed(), connection: Connection::default(), surroundings }
+        Context { printer: printer.boxed(), connection: Connection::default(), token_from: None, surroundings }
     }
 
     fn code(failure: &Failure) -> Option<Code> {

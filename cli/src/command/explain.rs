@@ -2,6 +2,7 @@
 
 use holdfast_common::code::{Code, ExitCode};
 use holdfast_common::explain::{Explanation, explain, explain_exit, explain_state, words};
+use holdfast_common::file::nearest;
 use holdfast_common::problem::Problem;
 use holdfast_common::text::{bounded, one_line};
 use serde_json::{Value, json};
@@ -107,8 +108,16 @@ fn first_sentence(text: &str) -> &str {
 }
 
 fn unknown(word: &str) -> Problem {
-    Problem::new(Code::InvalidValue, format!("{:?} is neither a code nor a word that is explained", bounded(word, 100)))
-        .next("holdfast explain lists everything that is explained")
+    let words: Vec<String> = words().into_iter().map(|(_, word, _)| word.replace('_', " ")).collect();
+    let problem = Problem::new(
+        Code::InvalidValue,
+        format!("{:?} is neither a code nor a word that is explained", bounded(word, 100)),
+    );
+    let problem = match nearest(&bounded(word, 100), words.iter().map(String::as_str)) {
+        Some(meant) => problem.next(format!("did you mean {meant:?}? then: holdfast explain {meant}")),
+        None => problem,
+    };
+    problem.next("holdfast explain lists everything that is explained")
 }
 
 #[cfg(test)]
@@ -124,6 +133,13 @@ mod tests {
         assert_eq!(record.whole["exit"], 15);
         let state = explain_state("uncertain").expect("a state");
         assert!(of_state("Uncertain", state, &Terminal::PLAIN).text.starts_with("uncertain\n  what "));
+    }
+
+    #[test]
+    fn a_mistyped_word_is_told_with_the_one_that_was_meant() {
+        assert_eq!(unknown("uncertian").next[0], "did you mean \"uncertain\"? then: holdfast explain uncertain");
+        assert!(unknown("fenced ovf").next[0].ends_with("holdfast explain fenced off"));
+        assert_eq!(unknown("frobnicate").next.len(), 1);
     }
 
     #[test]

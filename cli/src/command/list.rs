@@ -64,6 +64,10 @@ pub(super) async fn print(
 ) -> Outcome {
     let client = context.client().await?;
     let answer = client.deployments(target, states, limit).await?;
+    if answer.deployments.is_empty() && !target.is_empty() {
+        // A mistyped target must not look like one without deployments.
+        client.target(target).await?;
+    }
     let whole = crate::output::answer("ListDeploymentsResponse", &answer);
     context.printer.listing(&Listing {
         items: items(&whole, "deployments"),

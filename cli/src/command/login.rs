@@ -21,14 +21,14 @@ use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::{Record, Tone};
 use crate::refusal;
-use crate::settings::{About, Contexts, New, Settings, Token};
+use crate::settings::{About, Contexts, New, Settings, Source, Token};
 use crate::view::{self, stamp};
 
 /// What it takes. `--context`, `--ca`, `--server-name` and `--token-file` are those that every command has.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The coordinator's CA is pinned: by --ca FILE, or by the fingerprint of the CA that the coordinator presents, shown to be
-compared or given by --fingerprint. The token is asked for without echo, or read from the input or --token-file, and is
+The coordinator's CA is pinned: by --ca FILE, or by the fingerprint of the CA that the coordinator presents, shown to be \
+compared or given by --fingerprint. The token is asked for without echo, or read from the input or --token-file, and is \
 tried before anything is written. The context's name is --context NAME, else the host's.")]
 pub struct Args {
     /// The coordinator, like `deploy.example:7443`; without it the chosen context is signed in to anew
@@ -60,6 +60,10 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
         context.connection.server_name.clone().or_else(|| known.as_ref().and_then(|known| known.server_name.clone()));
     let pin = pin(&args, &address, known.as_ref(), server_name.as_deref(), context).await?;
     let token = token(&address, context)?;
+    context.token_from = Some(match context.connection.token_file {
+        Some(_) => Source::Option("--token-file"),
+        None => Source::Typed,
+    });
     let me = Client::with(&address, pin.tls, &token).await?.who_am_i().await?;
     let new = New { name: &name, address: &address, ca: &pin.pem, server_name: server_name.as_deref(), token: &token };
     contexts.save(&new)?;
@@ -75,6 +79,9 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
         "context": name, "address": address, "whoAmI": crate::output::answer("WhoAmIResponse", &me),
     });
     context.printer.record(&Record { whole, name, text })?;
+    if let Some(note) = context.surroundings.environment.comes_before_contexts() {
+        context.printer.talk(&note)?;
+    }
     Ok(ExitCode::Done)
 }
 

@@ -15,6 +15,7 @@ use super::watching::interrupted;
 use super::{Context, Outcome};
 use crate::client::Client;
 use crate::failure::Failure;
+use crate::outcome::Rest;
 use crate::output::Record;
 use crate::refusal::{self, Call};
 use lines::Lines;
@@ -31,9 +32,12 @@ const TRIES: u32 = 5;
 /// What it takes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Pieces of one output come in the order in which they were written. Those of two outputs, also stdout and stderr of one
-step, come in the order in which they arrived: nothing records which was written first. What is missing is named on
-stderr with its size, like [12.4 MiB not kept: cut on the host].")]
+Pieces of one output come in the order in which they were written. Those of two outputs, also stdout and stderr of one \
+step, come in the order in which they arrived: nothing records which was written first. What is missing is named on \
+stderr with its size, like [12.4 MiB not kept: cut on the host].
+
+-o json and -o jsonl both print one JSON object per line and piece: attempt, step, stream, offset, and the bytes in \
+base64 as data, since they need not be text; or a gap, with why.")]
 pub struct Args {
     /// TARGET#N, a UUID, or a unique beginning of one
     pub deployment: String,
@@ -76,7 +80,9 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
         .into());
     }
     let client = context.client().await?;
-    let about = client.deployment(&args.deployment).await?.summary.unwrap_or_default();
+    let deployment = client.deployment(&args.deployment).await?;
+    is_there(&deployment, &args)?;
+    let about = deployment.summary.unwrap_or_default();
     let narrowed = args.step.is_some() || args.attempt.is_some() || args.stream.is_some() || args.since_offset > 0;
     let request = v1::ReadLogsRequest {
         deployment: about.id.clone(),
@@ -105,6 +111,37 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
         context.printer.talk(&format!("{nothing}; what is known of each step: holdfast show {label}"))?;
     }
     Ok(ExitCode::Done)
+}
+
+/// A step or an attempt that there is not would look like one that wrote nothing. What may yet come is waited for.
+fn is_there(deployment: &v1::Deployment, args: &Args) -> Result<(), Failure> {
+    let attempts: BTreeSet<u32> = deployment.attempts.iter().map(|attempt| attempt.number).collect();
+    let mut steps: Vec<&str> = Vec::new();
+    for run in deployment.attempts.iter().flat_map(|attempt| &attempt.steps) {
+        if !steps.contains(&run.name.as_str()) {
+            steps.push(&run.name);
+        }
+    }
+    let may_come = args.follow && Rest::of_deployment(deployment)?.is_none();
+    match (args.attempt, &args.step) {
+        (Some(number), _) if !may_come && !attempts.contains(&number) => {
+            let numbers: Vec<String> = attempts.iter().map(u32::to_string).collect();
+            Err(absent(format!("attempt {number}"), "attempts", &numbers.join(", "), deployment))
+        }
+        (_, Some(step)) if !steps.is_empty() && !steps.contains(&step.as_str()) => {
+            Err(absent(format!("step {step:?}"), "steps", &steps.join(", "), deployment))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn absent(what: String, kind: &str, there: &str, deployment: &v1::Deployment) -> Failure {
+    let label = super::label(deployment);
+    let there = if there.is_empty() { format!("it has had no {kind}") } else { format!("its {kind} are {there}") };
+    Problem::new(Code::InvalidValue, format!("{label} has no {what}"))
+        .known(there)
+        .next(format!("holdfast show {label}"))
+        .into()
 }
 
 /// What is said where there was nothing to print.
@@ -306,7 +343,41 @@ fn row(piece: v1::ReadLogsResponse, context: &mut Context) -> Result<(), Failure
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+        #[command(flatten)]
+        output: crate::output::Options,
+    }
+
+    #[test]
+    fn a_step_or_attempt_that_there_is_not_is_an_error_that_names_those_there_are() {
+        let steps = ["fetch", "switch"].map(|name| v1::StepRun { name: name.to_owned(), ..v1::StepRun::default() });
+        let of = |state: v1::DeploymentState, attempts: Vec<v1::Attempt>| v1::Deployment {
+            summary: Some(v1::DeploymentSummary { state: state as i32, ..v1::DeploymentSummary::default() }),
+            attempts,
+            ..v1::Deployment::default()
+        };
+        let one = v1::Attempt { number: 1, steps: steps.to_vec(), ..v1::Attempt::default() };
+        let asked = |deployment: &v1::Deployment, more: &[&str]| {
+            let line = Line::try_parse_from([&["logs", "shop@prod#1"], more].concat()).expect("understood");
+            is_there(deployment, &line.args).map_err(|failure| failure.problem().expect("a refusal").to_string())
+        };
+        let ended = of(v1::DeploymentState::Succeeded, vec![one.clone()]);
+        assert_eq!(asked(&ended, &["--step", "switch", "--attempt", "1"]), Ok(()));
+        assert!(asked(&ended, &["--step", "nosuch"]).is_err_and(|told| told.contains("its steps are fetch, switch")));
+        assert!(asked(&ended, &["--attempt", "9", "-f"]).is_err_and(|told| told.contains("its attempts are 1")));
+        let active = of(v1::DeploymentState::Active, vec![one]);
+        assert_eq!(asked(&active, &["--attempt", "2", "-f"]), Ok(()), "it may come");
+        let queued = of(v1::DeploymentState::Queued, Vec::new());
+        assert_eq!(asked(&queued, &["--step", "switch", "-f"]), Ok(()), "its steps are not known yet");
+        assert!(asked(&queued, &["--attempt", "1"]).is_err_and(|told| told.contains("no attempts")));
+    }
 
     #[test]
     fn a_step_that_never_began_is_told_as_such_and_one_that_may_yet_begin_is_not() {

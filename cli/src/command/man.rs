@@ -54,12 +54,28 @@ fn pages() -> io::Result<Vec<Page>> {
     Ok(pages)
 }
 
+/// The service is a program of this name, and `man` of a program's name must not show another's page.
+const SERVICE: &str = "holdfast-agent";
+/// The page of the commands about agents.
+const AGENT_COMMANDS: &str = "holdfast-agent-commands";
+
 fn add(command: &clap::Command, pages: &mut Vec<Page>) -> io::Result<()> {
     let page = Man::new(command.clone()).manual("Holdfast");
     let mut text = Vec::new();
     page.render(&mut text)?;
-    pages.push(Page { name: page.get_filename(), text });
+    let is_service = command.get_display_name() == Some(SERVICE);
+    let name = if is_service { format!("{AGENT_COMMANDS}.1") } else { page.get_filename() };
+    pages.push(Page { name, text: apart(&String::from_utf8_lossy(&text)).into_bytes() });
     command.get_subcommands().filter(|each| !each.is_hide_set()).try_for_each(|each| add(each, pages))
+}
+
+/// Under the page's own name where it would be called as the service: in its head, and where others point to it.
+fn apart(text: &str) -> String {
+    let roff = |name: &str| name.replace('-', "\\-");
+    let (service, commands) = (roff(SERVICE), roff(AGENT_COMMANDS));
+    text.replace(&format!(".TH {SERVICE} 1"), &format!(".TH {AGENT_COMMANDS} 1"))
+        .replace(&format!("{service} \\- "), &format!("{commands} \\- "))
+        .replace(&format!("{service}(1)"), &format!("{commands}(1)"))
 }
 
 #[cfg(test)]
@@ -81,8 +97,18 @@ mod tests {
             assert!(names.contains(name), "{name}: {names:?}");
         }
         assert_eq!(pages[0].name, "holdfast.1");
+        for service in ["holdfast-agent.1", "holdfast-coordinator.1"] {
+            assert!(!names.contains(service), "{service} is a program of its own");
+        }
+        assert!(names.contains("holdfast-agent-commands.1") && names.contains("holdfast-agent-show.1"), "{names:?}");
         for Page { name, text } in &pages {
             let text = std::str::from_utf8(text).expect("text");
+            for pointed in text.lines().filter_map(|line| line.strip_suffix("(1)")) {
+                let page = format!("{}.1", pointed.replace("\\-", "-"));
+                assert!(names.contains(page.as_str()), "{name} points to {page}");
+            }
+            let title = text.lines().find_map(|line| line.strip_prefix(".TH ")?.split(' ').next());
+            assert_eq!(title, name.strip_suffix(".1"));
             let heads: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix(".SH ")).collect();
             assert!(heads.starts_with(&["NAME", "SYNOPSIS"]), "{name}: {heads:?}");
             assert!(text.lines().any(|line| line.starts_with(".TH ")), "{name}");

@@ -47,7 +47,7 @@ use crate::dev;
 use crate::failure::Failure;
 use crate::grammar::{Cli, Command};
 use crate::output::{BoxedPrinter, Options, Record, time};
-use crate::settings::{Connection, Environment, Settings};
+use crate::settings::{Connection, Environment, Settings, Source};
 use crate::view::{self, Canvas};
 
 /// What a command works with.
@@ -55,6 +55,8 @@ pub struct Context {
     /// Stdout and stderr.
     pub printer: BoxedPrinter,
     connection: Connection,
+    /// Who said the token that was sent, once one was.
+    token_from: Option<Source>,
     surroundings: Surroundings,
 }
 
@@ -73,11 +75,15 @@ pub type Outcome = Result<ExitCode, Failure>;
 
 /// Does what was asked for, and tells what went wrong.
 pub async fn run(cli: Cli, surroundings: Surroundings, printer: BoxedPrinter) -> ExitCode {
-    let mut context = Context { printer, connection: cli.connection, surroundings };
+    let mut context = Context { printer, connection: cli.connection, token_from: None, surroundings };
     let outcome = dispatch(cli.command, &cli.output, &mut context).await;
     // A line that was only passing must not stay; where stderr is gone there is none.
     let _ = context.printer.clear();
     outcome.unwrap_or_else(|failure| {
+        let failure = match &context.token_from {
+            Some(source) => failure.map(|problem| source.of_refused_token(problem)),
+            None => failure,
+        };
         failure.tell(&mut context.printer);
         failure.exit()
     })
@@ -116,12 +122,17 @@ async fn dispatch(command: Command, output: &Options, context: &mut Context) -> 
 }
 
 impl Context {
+    fn settings(&self) -> Result<Settings, Failure> {
+        Settings::find(&self.connection, &self.surroundings.environment)
+    }
+
     /// Finds the settings and connects.
     async fn client(&mut self) -> Result<Client, Failure> {
-        let settings = Settings::find(&self.connection, &self.surroundings.environment)?;
+        let settings = self.settings()?;
         for warning in &settings.warnings {
             self.printer.talk(warning)?;
         }
+        self.token_from = Some(settings.token_from.clone());
         Client::connect(&settings).await
     }
 
@@ -155,4 +166,44 @@ fn label(deployment: &v1::Deployment) -> String {
 /// The items of a list in an answer's JSON.
 fn items(whole: &Value, field: &str) -> Vec<Value> {
     whole.get(field).and_then(Value::as_array).cloned().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Write};
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::output::{Format, Printer, Terminal};
+
+    /// What was written to one of the streams.
+    #[derive(Clone, Default)]
+    pub(super) struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl Written {
+        pub(super) fn text(&self) -> String {
+            String::from_utf8(self.0.lock().expect("one thread").clone()).expect("text")
+        }
+    }
+
+    impl Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("one thread").write(bytes)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Context {
+        /// In an empty environment, with nobody there, and what it writes to stdout and stderr.
+        pub(super) fn in_test() -> (Self, Written, Written) {
+            let (out, err) = (Written::default(), Written::default());
+            let printer =
+                Printer::over(Format::Table, Terminal::PLAIN, Terminal::PLAIN, out.clone(), err.clone()).boxed();
+            let surroundings =
+                Surroundings { environment: Environment::default(), input: Box::new(io::empty()), interactive: false };
+            (Self { printer, connection: Connection::default(), token_from: None, surroundings }, out, err)
+        }
+    }
 }

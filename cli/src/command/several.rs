@@ -175,13 +175,23 @@ impl Fleet {
             () = passed(timeout) => Some(ExitCode::ClientTimeout),
         };
         if let Some(code) = ended {
-            let why = if code == ExitCode::Interrupted { "left" } else { "the time of --timeout is over" };
-            context.printer.talk(&format!("{why}. Nothing was stopped; come back with:"))?;
-            for one in self.all.iter().filter(|one| one.rest.is_none()) {
-                context.printer.talk(&format!("holdfast watch {}", one_line(&label(&one.deployment))))?;
-            }
+            self.leave(code, context)?;
         }
         Ok(ended)
+    }
+
+    /// Says what a single deployment's watching would; a time that is over also shows where each stands.
+    fn leave(&self, code: ExitCode, context: &mut Context) -> Result<(), Failure> {
+        if code == ExitCode::ClientTimeout {
+            self.conclude(context)?;
+            context.printer.talk("the time of --timeout is over. Nothing was stopped; the deployments go on")?;
+        } else {
+            context.printer.talk("left. The deployments go on")?;
+        }
+        for one in self.all.iter().filter(|one| one.rest.is_none()) {
+            context.printer.talk(&format!("come back with: holdfast watch {}", one_line(&label(&one.deployment))))?;
+        }
+        Ok(())
     }
 
     async fn follow(&mut self, client: &Client, context: &mut Context) -> Result<(), Failure> {
@@ -317,6 +327,29 @@ mod tests {
         assert_eq!(shop.to_string(), "eea3f646-3bc3-87ce-9139-7903e694406f");
         assert!(shop != derived(request, "shop@staging") && shop != derived(other, "shop@prod") && shop != request);
         assert_eq!(shop.0.get_version_num(), 8);
+    }
+
+    #[test]
+    fn when_the_time_is_over_the_table_is_shown_and_each_that_goes_on_is_named() {
+        let (mut context, out, err) = Context::in_test();
+        let one = |number: u64, state: v1::DeploymentState| {
+            let about = v1::DeploymentSummary {
+                label: format!("shop@prod#{number}"),
+                state: state as i32,
+                ..v1::DeploymentSummary::default()
+            };
+            let deployment = v1::Deployment { summary: Some(about), ..v1::Deployment::default() };
+            let rest = Rest::of_deployment(&deployment).expect("known");
+            One { deployment, told_at: Instant::now(), rest, said: String::new() }
+        };
+        let all = vec![one(1, v1::DeploymentState::Succeeded), one(2, v1::DeploymentState::Active)];
+        Fleet { all, ..Fleet::default() }.leave(ExitCode::ClientTimeout, &mut context).expect("written");
+        assert!(out.text().contains("shop@prod#1") && out.text().contains("shop@prod#2"), "{}", out.text());
+        assert_eq!(
+            err.text(),
+            "the time of --timeout is over. Nothing was stopped; the deployments go on\n\
+             come back with: holdfast watch shop@prod#2\n"
+        );
     }
 
     #[test]

@@ -1,10 +1,11 @@
-//! `holdfast wait D --for terminal|settled`
+//! `holdfast wait D --for terminal|settled`: the exit code tells. Only a format that is asked for prints the deployment.
 
 use holdfast_common::time::Millis;
 
 use super::watching::{Ended, Voice, Watching, conclude};
 use super::{Context, Outcome};
 use crate::outcome::Goal;
+use crate::output::Format;
 
 /// What it takes.
 #[derive(Debug, clap::Args)]
@@ -32,9 +33,19 @@ pub(super) async fn run(args: Args, context: &mut Context) -> Outcome {
     };
     match watching.run(context).await? {
         Ended::AtRest(deployment, rest) => {
-            conclude(&deployment, context)?;
+            if !is_silent(context.printer.format()) {
+                conclude(&deployment, context)?;
+            }
             Ok(rest.exit())
         }
         Ended::Left(code) => Ok(code),
+    }
+}
+
+/// Whether the exit code is the whole answer. Who asks for a format wants something to read.
+fn is_silent(format: Format) -> bool {
+    match format {
+        Format::Table => true,
+        Format::Json | Format::Jsonl | Format::Name => false,
     }
 }

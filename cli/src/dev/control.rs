@@ -111,18 +111,19 @@ async fn answer(stream: UnixStream, act: &mut impl AsyncFnMut(Request) -> Answer
     stream.get_mut().write_all(&encoded(&answer)).await
 }
 
-/// Asks the dev in the folder, else the only one that runs for this user.
+/// Asks the dev in the folder, else the only one that runs for this user, else the one that `HOLDFAST_ADDRESS` names.
 pub(super) async fn ask(data: Option<&Path>, request: &Request) -> Result<Answer, Error> {
     match data {
         Some(folder) => ask_in(folder, request).await,
         None => {
-            let folder = only_running(&Pointers::of_user()?).await?;
+            let address = std::env::var("HOLDFAST_ADDRESS").ok();
+            let folder = only_running(&Pointers::of_user()?, address.as_deref()).await?;
             ask_in(&folder, request).await
         }
     }
 }
 
-async fn only_running(pointers: &Pointers) -> Result<PathBuf, Error> {
+async fn only_running(pointers: &Pointers, address: Option<&str>) -> Result<PathBuf, Error> {
     let mut running = Vec::new();
     for folder in pointers.folders()? {
         if connect(&folder).await.is_ok() {
@@ -132,8 +133,18 @@ async fn only_running(pointers: &Pointers) -> Result<PathBuf, Error> {
     match running.len() {
         0 => Err(Error::NoneRuns),
         1 => Ok(running.remove(0)),
-        2.. => Err(Error::Several { folders: running }),
+        2.. => match running.iter().find(|folder| address.is_some_and(|address| serves(folder, address))) {
+            Some(folder) => Ok(folder.clone()),
+            None => Err(Error::Several { folders: running }),
+        },
     }
+}
+
+/// Whether the environment that a dev wrote into its folder names this address.
+fn serves(folder: &Path, address: &str) -> bool {
+    let environment = fs::read_to_string(folder.join("environment")).unwrap_or_default();
+    let named = environment.lines().find_map(|line| line.strip_prefix("export HOLDFAST_ADDRESS="));
+    named.is_some_and(|named| named.trim_matches('\'') == address)
 }
 
 async fn ask_in(folder: &Path, request: &Request) -> Result<Answer, Error> {
@@ -244,14 +255,20 @@ mod tests {
             fs::write(runs.0.join(name), folder.as_os_str().as_encoded_bytes()).expect("written");
         };
         let pointers = Pointers::in_test(&runs.0);
-        assert!(matches!(only_running(&pointers).await, Err(Error::NoneRuns)));
+        assert!(matches!(only_running(&pointers, None).await, Err(Error::NoneRuns)));
         write("dev-1", &gone.0);
         write("dev-2", &one.0);
         let first = start(&one.0);
-        assert_eq!(only_running(&pointers).await.expect("one"), one.0);
+        assert_eq!(only_running(&pointers, None).await.expect("one"), one.0);
         write("dev-3", &other.0);
         let second = start(&other.0);
-        assert!(matches!(only_running(&pointers).await, Err(Error::Several { folders }) if folders.len() == 2));
+        assert!(matches!(only_running(&pointers, None).await, Err(Error::Several { folders }) if folders.len() == 2));
+        fs::write(other.0.join("environment"), "export HOLDFAST_ADDRESS=https://127.0.0.1:2\nexport HOLDFAST_CA=x\n")
+            .expect("written");
+        let named = only_running(&pointers, Some("https://127.0.0.1:2")).await;
+        assert_eq!(named.expect("the environment tells which"), other.0);
+        let another = only_running(&pointers, Some("https://127.0.0.1:3")).await;
+        assert!(matches!(another, Err(Error::Several { .. })));
         first.abort();
         second.abort();
     }

@@ -30,7 +30,8 @@ impl Terminal {
 
     /// `NO_COLOR` (set to anything), `TERM=dumb` and a stream that is no terminal each switch colours off;
     /// `TERM=dumb` and a stream that is no terminal switch off all that moves; `--ascii`, `TERM=dumb` and a locale of
-    /// another character set switch symbols off.
+    /// another character set switch symbols off. `LC_ALL` says the locale, else `LC_CTYPE`, else `LANG`; without any,
+    /// symbols are shown.
     fn detect(
         is_terminal: bool,
         columns: Option<u16>,
@@ -49,11 +50,12 @@ impl Terminal {
     }
 }
 
-/// Of a locale like `en_GB.UTF-8`. One that names no character set is given the benefit of the doubt; `C` and `POSIX`
-/// are what scripts and containers set without meaning characters, so they get it too.
+/// Of a locale like `en_GB.UTF-8`. `C` and `POSIX` are ASCII; another that names no character set is given the benefit of
+/// the doubt.
 fn is_utf_8(locale: OsString) -> bool {
     let locale = locale.to_string_lossy().to_ascii_lowercase();
-    locale.split_once('.').is_none_or(|(_, charset)| charset.starts_with("utf-8") || charset.starts_with("utf8"))
+    !matches!(locale.as_str(), "c" | "posix")
+        && locale.split_once('.').is_none_or(|(_, charset)| charset.starts_with("utf-8") || charset.starts_with("utf8"))
 }
 
 #[cfg(test)]
@@ -81,7 +83,12 @@ mod tests {
         for (environment, unicode) in [
             (&[("LANG", "en_GB.UTF-8")][..], true),
             (&[("LANG", "C.utf8")], true),
-            (&[("LANG", "C")], true),
+            (&[], true),
+            (&[("LANG", "en_GB")], true),
+            (&[("LANG", "C")], false),
+            (&[("LC_CTYPE", "POSIX"), ("LANG", "en_GB.UTF-8")], false),
+            (&[("LC_ALL", "C"), ("LC_CTYPE", "en_GB.UTF-8"), ("LANG", "en_GB.UTF-8")], false),
+            (&[("LC_ALL", "en_GB.UTF-8"), ("LANG", "C")], true),
             (&[("LANG", "de_DE.ISO-8859-1")], false),
             (&[("LC_ALL", "de_DE.ISO-8859-1"), ("LANG", "en_GB.UTF-8")], false),
             (&[("LC_ALL", ""), ("LANG", "en_GB.UTF-8")], true),

@@ -19,6 +19,24 @@ impl Environment {
         self.raw(name)?.clone().into_string().ok()
     }
 
+    /// What a person should know who keeps contexts while variables are set: commands go where those say.
+    #[must_use]
+    pub fn comes_before_contexts(&self) -> Option<String> {
+        const VARIABLES: [&str; 6] = [
+            "HOLDFAST_ADDRESS",
+            "HOLDFAST_CONTEXT",
+            "HOLDFAST_CA",
+            "HOLDFAST_SERVER_NAME",
+            "HOLDFAST_TOKEN",
+            "HOLDFAST_TOKEN_FILE",
+        ];
+        let set: Vec<&str> = VARIABLES.into_iter().filter(|name| self.raw(name).is_some()).collect();
+        (!set.is_empty()).then(|| {
+            let names = set.join(", ");
+            format!("note: set here and taken before the current context: {names}; --context NAME is taken whole")
+        })
+    }
+
     /// Where the operator's configuration is looked for; none where there is no home.
     #[must_use]
     pub fn config_file(&self) -> Option<PathBuf> {

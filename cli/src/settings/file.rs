@@ -19,7 +19,7 @@ use holdfast_common::code::Code;
 use holdfast_common::problem::Problem;
 use serde::Deserialize;
 
-use super::Token;
+use super::{Source, Token};
 use crate::failure::Failure;
 
 const MAX_BYTES: u64 = 1024 * 1024;
@@ -118,6 +118,10 @@ impl Context {
             (None, Some(path)) => TokenPlace::File(path),
             (None, None) => TokenPlace::Nowhere,
         }
+    }
+
+    pub(super) fn source(&self) -> Source {
+        Source::Context(self.place.name.clone())
     }
 
     pub(super) fn token(&self, warnings: &mut Vec<String>) -> Result<Token, Failure> {

@@ -11,6 +11,7 @@
 mod contexts;
 mod environment;
 mod file;
+mod source;
 #[cfg(test)]
 mod tests;
 
@@ -25,12 +26,14 @@ use crate::failure::Failure;
 pub use contexts::{About, Contexts, New};
 pub use environment::Environment;
 use file::{Context, File};
+pub use source::Source;
 
 /// The options that choose a coordinator. Every command has them.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Connection")]
 pub struct Connection {
-    /// Context of the configuration file, taken whole [env: HOLDFAST_CONTEXT]
+    /// Context of the configuration file, taken whole: no HOLDFAST_* changes it [env: HOLDFAST_CONTEXT, of which
+    /// HOLDFAST_CA, HOLDFAST_TOKEN and HOLDFAST_SERVER_NAME replace their part]
     #[arg(long, global = true, value_name = "NAME")]
     pub context: Option<String>,
     /// The coordinator, like `deploy.example:7443` [env: HOLDFAST_ADDRESS]
@@ -59,6 +62,10 @@ pub struct Settings {
     pub server_name: Option<String>,
     /// The operator's token.
     pub token: Token,
+    /// Who said the address.
+    pub address_from: Source,
+    /// Who said the token.
+    pub token_from: Source,
     /// What a person should know, like a token that others can read.
     pub warnings: Vec<String>,
 }
@@ -108,23 +115,26 @@ struct Search<'a> {
 impl Search<'_> {
     fn run(mut self) -> Result<Settings, Failure> {
         let given = self.given_address()?;
-        let context = match &given {
-            Some(address) => self.context_at(address)?,
-            None => Some(self.chosen_context()?),
+        let (address, address_from, context) = match given {
+            Some((address, from)) => {
+                let context = self.context_at(&address)?;
+                (address, from, context)
+            }
+            None => {
+                let context = self.chosen_context()?;
+                (context.address.clone(), context.source(), Some(context))
+            }
         };
-        let address = given
-            .or_else(|| context.as_ref().map(|context| context.address.clone()))
-            .expect("without an address a context was chosen, and every context has one");
         let ca = self.ca(context.as_ref(), &address)?;
         let mut warnings = Vec::new();
-        let token = self.token(context.as_ref(), &address, &mut warnings)?;
+        let (token, token_from) = self.token(context.as_ref(), &address, &mut warnings)?;
         let server_name = self
             .options
             .server_name
             .clone()
             .or_else(|| self.variable("HOLDFAST_SERVER_NAME"))
             .or_else(|| context.and_then(|context| context.server_name));
-        Ok(Settings { address, ca, server_name, token, warnings })
+        Ok(Settings { address, ca, server_name, token, address_from, token_from, warnings })
     }
 
     /// A `HOLDFAST_*` that may have a say: none has once `--context` was given.
@@ -132,9 +142,9 @@ impl Search<'_> {
         if self.options.context.is_some() { None } else { self.environment.text(name) }
     }
 
-    fn given_address(&self) -> Result<Option<String>, Failure> {
-        if self.options.address.is_some() {
-            return Ok(self.options.address.clone());
+    fn given_address(&self) -> Result<Option<(String, Source)>, Failure> {
+        if let Some(address) = &self.options.address {
+            return Ok(Some((address.clone(), Source::Option("--address"))));
         }
         match (self.variable("HOLDFAST_ADDRESS"), self.variable("HOLDFAST_CONTEXT")) {
             (Some(_), Some(_)) => Err(Problem::new(
@@ -144,7 +154,7 @@ impl Search<'_> {
             .so("nothing was sent")
             .next("unset one of them, or say --context NAME or --address HOST:PORT")
             .into()),
-            (address, _) => Ok(address),
+            (address, _) => Ok(address.map(|address| (address, Source::Variable("HOLDFAST_ADDRESS")))),
         }
     }
 
@@ -196,18 +206,23 @@ impl Search<'_> {
             })
     }
 
-    fn token(&self, context: Option<&Context>, address: &str, warnings: &mut Vec<String>) -> Result<Token, Failure> {
+    fn token(
+        &self,
+        context: Option<&Context>,
+        address: &str,
+        warnings: &mut Vec<String>,
+    ) -> Result<(Token, Source), Failure> {
         if let Some(path) = &self.options.token_file {
-            return file::token(path, warnings);
+            return Ok((file::token(path, warnings)?, Source::Option("--token-file")));
         }
         if let Some(token) = self.variable("HOLDFAST_TOKEN") {
-            return Ok(Token(token));
+            return Ok((Token(token), Source::Variable("HOLDFAST_TOKEN")));
         }
         if let Some(path) = self.variable("HOLDFAST_TOKEN_FILE") {
-            return file::token(path.as_ref(), warnings);
+            return Ok((file::token(path.as_ref(), warnings)?, Source::Variable("HOLDFAST_TOKEN_FILE")));
         }
         match context {
-            Some(context) => context.token(warnings),
+            Some(context) => Ok((context.token(warnings)?, context.source())),
             None => Err(Problem::new(Code::NotSignedIn, format!("no token is given for {address}"))
                 .known("the token of a context is sent to that context's address only")
                 .so("nothing was sent")

@@ -195,3 +195,40 @@ fn a_token_that_others_can_read_is_used_with_a_warning_and_never_printed() {
     assert!(found.warnings[0].contains("chmod 600"), "{:?}", found.warnings);
     assert!(!format!("{found:?}").contains("stage-token"));
 }
+
+#[test]
+fn who_said_the_address_and_the_token_is_known() {
+    let home = Home::new(CONTEXTS);
+    let found = home.find(&options(), &[("HOLDFAST_TOKEN", "other")]).expect("complete");
+    assert_eq!(
+        (found.address_from, found.token_from),
+        (Source::Context("prod".to_owned()), Source::Variable("HOLDFAST_TOKEN"))
+    );
+    let found = home.find(&context("stage"), &[("HOLDFAST_TOKEN", "other")]).expect("complete");
+    assert_eq!(found.token_from, Source::Context("stage".to_owned()));
+    let variables = [("HOLDFAST_ADDRESS", "a:1"), ("HOLDFAST_CA", "/ca.pem"), ("HOLDFAST_TOKEN", "t")];
+    assert_eq!(home.find(&options(), &variables).expect("complete").address_from, Source::Variable("HOLDFAST_ADDRESS"));
+}
+
+#[test]
+fn of_a_context_by_variable_other_variables_replace_their_part() {
+    let home = Home::new(CONTEXTS);
+    let variables = [("HOLDFAST_CONTEXT", "stage"), ("HOLDFAST_TOKEN", "other"), ("HOLDFAST_CA", "/other.pem")];
+    let found = home.find(&options(), &variables).expect("complete");
+    assert_eq!((found.address.as_str(), found.token.reveal()), ("stage:1", "other"));
+    assert_eq!(found.ca, Path::new("/other.pem"));
+}
+
+#[test]
+fn a_refused_token_is_told_with_where_it_came_from_and_not_sent_to_a_login_that_changes_nothing() {
+    let refused = || Problem::new(Code::NotSignedIn, "not signed in").next("holdfast login ADDRESS, with a token");
+    let told = Source::Variable("HOLDFAST_TOKEN").of_refused_token(refused());
+    assert_eq!(told.known, ["the token came from HOLDFAST_TOKEN"]);
+    assert!(told.next.len() == 1 && told.next[0].contains("HOLDFAST_TOKEN"), "{told}");
+    let told = Source::Context("prod".to_owned()).of_refused_token(refused());
+    assert_eq!(told.next, ["holdfast login --context prod, with a token of this coordinator"]);
+    let told = Source::Typed.of_refused_token(refused());
+    assert!(!told.to_string().contains("login"), "{told}");
+    let other = Problem::new(Code::TargetNotFound, "no such target");
+    assert_eq!(Source::Typed.of_refused_token(other.clone()), other);
+}

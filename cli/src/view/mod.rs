@@ -56,6 +56,11 @@ pub struct Canvas<'a> {
     pub now: Wall,
 }
 
+/// `1 target`, `2 targets`.
+pub(crate) fn count(number: u64, one: &str, more: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { more })
+}
+
 /// A label and its lines, the label before the first one only.
 fn labelled(label: &str, width: usize, lines: impl IntoIterator<Item = String>) -> String {
     labelled_in(Tone::Plain, &Terminal::PLAIN, label, width, lines)

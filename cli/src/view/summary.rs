@@ -88,7 +88,11 @@ fn next(deployment: &v1::Deployment, about: &v1::DeploymentSummary) -> Vec<Strin
     match DeploymentState::try_from(about.state) {
         Ok(DeploymentState::Uncertain | DeploymentState::Held) => vec![format!("holdfast reconcile show {label}")],
         Ok(DeploymentState::Failed) if deployment.not_healthy => {
-            vec![format!("holdfast rollback {}", one_line(&about.target)), format!("holdfast show {label}")]
+            let target = one_line(&about.target);
+            vec![
+                format!("holdfast show {label}"),
+                format!("holdfast rollback {target}, which lists where it can go back to, and why not elsewhere"),
+            ]
         }
         Ok(DeploymentState::Failed) if has_output(deployment) => vec![format!("holdfast logs {label}")],
         Ok(DeploymentState::Failed) => vec![format!("holdfast show {label}")],

@@ -60,9 +60,9 @@ pub(super) fn exit(code: ExitCode) -> Explanation {
             "holdfast watch D comes back to it.",
         ),
         ExitCode::TargetHeld => (
-            "Another deployment holds the target, or an operator has put it on hold, and --no-queue was given.",
+            "Another deployment holds the target, or an operator has put it on hold. A deployment meets it with --no-queue; whatever can't wait in line, like target attest or a change of the target, meets it always.",
             "Nothing was recorded.",
-            "Deploy without --no-queue to wait in line, or look with holdfast target show TARGET who can act.",
+            "holdfast target show TARGET tells who holds it and who can act. A deployment waits in line without --no-queue; anything else is repeated once the target is free.",
         ),
         ExitCode::Precondition => (
             "A precondition refused it: a revision, a fence, a policy, missing proof, or something that this version can't do.",

@@ -42,7 +42,7 @@ pub(super) const TOO_LARGE: Explanation = Explanation {
 };
 
 pub(super) const NOT_SUPPORTED: Explanation = Explanation {
-    what: "The file asks for something valid that this version can't honour. It is refused, because ignoring it would make the outcome a lie: a release without the approval that it asked for is not what was asked for. In this version that is approval by people, an order of targets, and the adapters postgres, git and http.",
+    what: "The file asks for something valid that this version can't honour. It is refused, because ignoring it would make the outcome a lie: a release without the approval that it asked for is not what was asked for. In this version that is approval by people, an order of targets, and a schema that is newer than it.",
     still_true: NOTHING,
     next: "Take the named key out if you can do without what it promises, or use a version that supports it. holdfast version shows yours.",
 };

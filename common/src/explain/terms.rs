@@ -52,6 +52,86 @@ pub(super) const TERMS: &[(&str, Explanation)] = &[
         ),
     ),
     (
+        "on_hold",
+        term(
+            "A person lets nothing new begin on the target, and said why: holdfast target hold. What has begun goes on.",
+            "Deployments that come wait in line. Nothing ends the hold but its time, where it has one, or a person.",
+            "holdfast target show T tells who holds it and why. Ask them before holdfast target unhold T.",
+        ),
+    ),
+    (
+        "free",
+        term(
+            "No deployment holds the target: the next one may begin as soon as it is the first in line and an agent takes it.",
+            "Free says nothing about what stands on the target.",
+            "holdfast target show T tells its revision and who waits.",
+        ),
+    ),
+    (
+        "connected",
+        term(
+            "The agent has a session with the coordinator now and was heard a moment ago.",
+            "To be connected is not to be fit for work: it may be drained, locked or short of room.",
+            "holdfast agent show A tells both.",
+        ),
+    ),
+    (
+        "locked",
+        term(
+            "The coordinator gives the agent no work, because its journal is not the one that it had: it may be a copy, or an older state of itself.",
+            "What it reports is kept as evidence. Its targets stay as they are.",
+            "Find out what happened to the host, then holdfast agent unlock A --reason TEXT.",
+        ),
+    ),
+    (
+        "drained",
+        term(
+            "A person lets the agent take no new work: holdfast agent drain. What it has begun, it ends.",
+            "It stays connected, and its reports count.",
+            "holdfast agent resume A lets it take work again.",
+        ),
+    ),
+    (
+        "fifo",
+        term(
+            "A target's queue = \"fifo\": deployments take their turn in the order in which they were recorded.",
+            "Only one deployment holds a target at a time.",
+            "holdfast target show T lists who waits.",
+        ),
+    ),
+    (
+        "latest",
+        term(
+            "A target's queue = \"latest\": when a deployment is recorded, those that wait end as superseded.",
+            "The one that holds the target is never touched by it.",
+            "holdfast list T shows which were superseded.",
+        ),
+    ),
+    (
+        "order",
+        term(
+            "A key in a deployment's file by which deployments of a target follow each other: a lower key is refused once a higher one has held the target.",
+            "A file without it claims no order.",
+            "holdfast explain HF-2012 says what to do about a refusal.",
+        ),
+    ),
+    (
+        "attest",
+        term(
+            "A person's word on what they saw at a target, where nothing can read it: holdfast reconcile attest, or holdfast target attest where no deployment holds it.",
+            "It is recorded for ever as a person's word, and never as a reading.",
+            "Look first; then say what you saw with --observed and --how.",
+        ),
+    ),
+    (
+        "late_report",
+        term(
+            "What an agent said after its fence, its lease or its attempt was over. It is filed as evidence and completes nothing.",
+            "The state that was decided stands, whether the report agrees or not.",
+            "holdfast evidence D lists it with why it was filed.",
+        ),
+    ),
+    (
         "none_told",
         term(
             "Of a resource's revision: a deployment changed the resource, and its step names no revision. Nothing is unknown, there is only no name for what is there.",

@@ -168,3 +168,29 @@ fn words_are_found_however_they_are_typed_and_others_are_not() {
         assert_eq!(explain_state(word), None, "{word}");
     }
 }
+
+#[test]
+fn what_exists_is_not_called_unsupported_and_a_held_target_is_not_of_deployments_alone() {
+    let unsupported = explain(Code::NotSupported).what;
+    for adapter in ["postgres", "git", "http", "adapter"] {
+        assert!(!unsupported.contains(adapter), "{adapter}: {unsupported}");
+    }
+    let held = explain_exit(ExitCode::TargetHeld);
+    assert!(held.what.contains("--no-queue") && held.what.contains("target attest"), "{held:?}");
+    assert!(held.next.starts_with("holdfast target show TARGET"), "{held:?}");
+}
+
+#[test]
+fn the_words_of_the_output_and_of_the_pages_are_explained() {
+    let page = include_str!("../../../docs/reading.md");
+    let table = page.split_once("## Words").expect("a table of words").1;
+    let rows: Vec<&str> =
+        table.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" |")).map(|row| row.0).collect();
+    assert!(rows.len() > 10 && rows.contains(&"on hold"), "{rows:?}");
+    let words = rows.into_iter().filter(|row| !matches!(*row, "word" | "---"));
+    for word in
+        words.chain(["connected", "free", "locked", "drained", "fifo", "latest", "order", "attest", "late report"])
+    {
+        assert!(explain_state(word).is_some(), "{word}");
+    }
+}

@@ -21,12 +21,18 @@ pub(super) fn order(reader: &mut Reader, item: Option<Item<'_>>) {
     }
 }
 
-/// A key of the other file at the top of this one.
+/// A key of the other file at the top of this one. What this one lacks then is no fault to begin with: it is the other.
 pub(super) fn other_file(reader: &mut Reader, other: &[&str], what: &str) {
+    let mut is_other = false;
     for fault in reader.faults.iter_mut().filter(|fault| fault.code == Code::UnknownKey) {
         if other.contains(&fault.place.path.as_str()) {
             fault.message = format!("the key \"{}\" belongs into {what}", fault.place.path);
             fault.suggestion = None;
+            is_other = true;
         }
+    }
+    if is_other {
+        let at_the_top = |path: &str| !path.contains(['.', '[']);
+        reader.faults.retain(|fault| fault.code != Code::MissingKey || !at_the_top(&fault.place.path));
     }
 }

@@ -37,6 +37,7 @@ mod verify;
 pub use deployment::DeploymentFile;
 pub use error::{Error, Errors, Position};
 pub use inputs::{Input, InputKind};
+pub use suggest::nearest;
 pub use target::TargetFile;
 pub use undigested::uploads_without_digest;
 

@@ -1,7 +1,8 @@
 //! "Did you mean".
 
 /// The candidate that a mistyped word probably meant.
-pub(super) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
+#[must_use]
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let word = plain(word);
     let allowed = match word.len() {
         0..=2 => return None,

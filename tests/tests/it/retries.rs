@@ -87,7 +87,9 @@ async fn held_is_left_by_a_decision_and_an_unknown_revision_by_an_attestation_an
     for word in ["accept-failed", "retry", "not safe to repeat", "abandon", "readmit"] {
         assert!(text.contains(word), "{word}: {text}");
     }
-    let summary = cluster.cli().run(&["wait", &label, "--for", "settled"]).await;
+    let waited = cluster.cli().run(&["wait", &label, "--for", "settled"]).await;
+    assert_eq!((waited.code, waited.stdout.as_str(), waited.stderr.as_str()), (12, "", ""), "without a word");
+    let summary = cluster.cli().run(&["watch", &label]).await;
     assert_eq!(summary.code, 12, "{summary:?}");
     assert!(summary.stdout.contains(&format!("holdfast reconcile show {label}")), "{summary:?}");
 

@@ -49,7 +49,7 @@ pub enum DialError {
         source: io::Error,
     },
     /// Took too long.
-    #[error("could not connect to {address} within {limit:?}")]
+    #[error("could not connect to {address} within {limit:.1?}")]
     TooSlow {
         /// Host and port.
         address: String,
@@ -267,5 +267,11 @@ mod tests {
         assert_eq!(share(end, 1), Duration::from_millis(500));
         tokio::time::advance(Duration::from_millis(500)).await;
         assert_eq!(share(end, 1), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_limit_is_told_as_people_read_it() {
+        let late = DialError::TooSlow { address: "a:1".to_owned(), limit: Duration::from_nanos(9_999_737_862) };
+        assert_eq!(late.to_string(), "could not connect to a:1 within 10.0s");
     }
 }

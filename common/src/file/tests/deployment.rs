@@ -213,6 +213,7 @@ fn a_target_file_is_recognised() {
     let errors = refusal(TARGET);
     let text = errors.to_string();
     assert!(text.contains("the key \"agents\" belongs into a target's file"), "{text}");
+    assert!(!text.contains("is required"), "that it lacks steps is no news: {text}");
 }
 
 #[test]

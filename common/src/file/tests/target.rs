@@ -113,4 +113,5 @@ fn resources_share_neither_name_nor_folder() {
 fn a_deployment_file_is_recognised() {
     let text = refused(&step("")).to_string();
     assert!(text.contains("the key \"step\" belongs into a deployment file"), "{text}");
+    assert!(!text.contains("is required"), "{text}");
 }
