@@ -158,14 +158,15 @@ async fn stuck_readers_of_large_events_keep_nobody_from_reading() {
     let words = ["true".to_owned(), "y".repeat(9_000)];
     let file = (0..99).fold(DeploymentFile::new(BOX, LEASE), |file, step| file.looks(&format!("a{step}"), &words));
     let deployment = id_of(&operator.submit(file.text()).await);
-    let (reader, mut stuck) = (cluster.narrow_operator(), Vec::new());
+    // All at once: so they wait for the store, and for the look at their token, when the first event fills their window.
+    let (reader, mut opening) = (cluster.narrow_operator(), tokio::task::JoinSet::new());
     for _ in 0..STREAMS {
         let request = WatchEventsRequest { deployment: deployment.clone(), from_sequence: 0, follow: true };
         let mut client = reader.client.clone();
-        let stream =
-            wait::within("a stream", wait::SOON, client.watch_events(request)).await.expect("events are there");
-        stuck.push(stream.into_inner());
+        opening.spawn(async move { client.watch_events(request).await });
     }
+    let stuck = wait::within("the streams", wait::SOON * 2, opening.join_all()).await;
+    assert!(stuck.iter().all(Result::is_ok), "events are there");
     // Longer than a stream goes between two looks at its token.
     let until = Instant::now() + Duration::from_secs(6);
     while Instant::now() < until {
