@@ -331,12 +331,14 @@ fn why_not_well(deployment: &v1::Deployment) -> Vec<String> {
 fn health(deployment: &v1::Deployment) -> Vec<String> {
     let Some(last) = deployment.attempts.last() else { return Vec::new() };
     let checks = last.steps.iter().filter(|step| !step.looks_at.is_empty());
+    let runs = last.state == AttemptState::Running as i32;
     let told = checks.map(|step| {
         let (name, detail) = (one_line(&step.name), one_line(&step.detail));
         match StepState::try_from(step.state) {
             Ok(StepState::Applied) => format!("healthy by {name}: {detail}"),
             Ok(StepState::Failed) => format!("not healthy by {name}: {detail}"),
-            Ok(StepState::Started) => format!("health is being looked at by {name}"),
+            Ok(StepState::Started) if runs => format!("health is being looked at by {name}"),
+            Ok(StepState::Started) => format!("health was being looked at by {name} when contact was lost"),
             Ok(
                 StepState::Pending
                 | StepState::Permitted

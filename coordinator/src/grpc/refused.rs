@@ -217,8 +217,8 @@ fn refusal_problem(about: &Subject, refusal: &Refusal) -> Problem {
             .with("deployment", before.to_string()),
         Refusal::TargetOnHold(hold) => problem
             .known(view::hold::sentence(hold))
-            .next(format!("holdfast target unhold {target}"))
-            .next("without --no-queue it waits in line"),
+            .next("without --no-queue it waits in line")
+            .next(format!("where whoever holds it back agrees: holdfast target unhold {target}")),
         Refusal::NotOnHold => problem.next(format!("holdfast target show {target}")),
         Refusal::ObservedMissing { resource } => problem
             .so("an attestation on it would not tell what it waits for")
@@ -286,6 +286,7 @@ pub(super) fn title(name: &str, refusal: &Refusal) -> String {
 pub(super) fn no_such_target(name: &str) -> Problem {
     Problem::new(Code::TargetNotFound, format!("no such target: {name}"))
         .so("nothing was changed")
+        .next("holdfast targets")
         .next("holdfast target apply FILE")
         .with("target", name)
 }

@@ -125,6 +125,14 @@ fn a_check_is_shown_as_one_and_what_it_saw_stands_beside_the_change() {
     let passed = checked(check(StepState::Applied, "http://127.0.0.1/ went well"), DeploymentState::Succeeded);
     let shown = super::deployment(&passed, canvas());
     assert!(shown.contains("verify-1  passed   check") && shown.contains("healthy by verify-1"), "{shown}");
+    for (attempt, said) in [
+        (AttemptState::Running, "health is being looked at by verify-1"),
+        (AttemptState::Interrupted, "health was being looked at by verify-1 when contact was lost"),
+    ] {
+        let mut looking = checked(check(StepState::Started, ""), DeploymentState::Active);
+        looking.attempts[0].state = attempt as i32;
+        assert!(super::deployment(&looking, canvas()).contains(said), "{said}");
+    }
     let stopped = checked(check(StepState::Stopped, ""), DeploymentState::Active);
     assert!(super::deployment(&stopped, canvas()).contains("health was not seen by verify-1"));
 }
