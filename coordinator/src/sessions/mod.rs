@@ -214,6 +214,12 @@ impl Directory {
         agents.get(name).filter(|known| known.spoke).map(|known| known.profile.incarnation)
     }
 
+    /// Whether the agent has a session now.
+    #[must_use]
+    pub fn is_in_contact(&self, name: &AgentName) -> bool {
+        self.lock().get(name).is_some_and(|known| known.live.is_some())
+    }
+
     /// When the agent was last heard, for people.
     #[must_use]
     pub fn last_heard(&self, name: &AgentName) -> Option<Wall> {

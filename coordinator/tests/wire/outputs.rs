@@ -166,6 +166,32 @@ async fn names_like_paths_and_unknown_streams_are_refused_and_nothing_is_made() 
     world.stop().await;
 }
 
+/// While contact stands a step has all the time to send what it writes; without it nobody knows what there is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn output_of_a_step_at_work_is_told_as_missing_once_its_agent_is_out_of_contact() {
+    let world = World::new().await;
+    let mut admin = world.admin().await;
+    let (agent, offer) = at_work(&world, &mut admin).await;
+    let claim = offer.claim.expect("a claim");
+    upload(&world, "web-07", vec![chunk(&claim, 0, "abcdef")]).await.1.expect("taken");
+    let gaps = |told: &[v1::ReadLogsResponse]| told.iter().filter(|piece| piece.gap.is_some()).count();
+    assert_eq!(gaps(&read(&mut admin).await), 0);
+    drop(agent);
+    let told = soon("the session to end", async {
+        loop {
+            let told = read(&mut admin).await;
+            if gaps(&told) > 0 {
+                return told;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    let told = told.iter().find(|piece| piece.gap.is_some()).expect("a gap");
+    assert_eq!(gap(told), (6, Some(0), v1::LogGapReason::NotArrived));
+    world.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reader_goes_on_from_its_offset_and_follows_to_the_end_of_what_arrives() {
     let world = World::new().await;

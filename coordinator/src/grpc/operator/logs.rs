@@ -239,12 +239,16 @@ impl Reading {
             .map_err(|error| failed(&error))
     }
 
-    /// What is still on the hosts, as far as it is known. A step at work has all the time to send what it writes.
+    /// What is still on the hosts, as far as it is known. A step at work has all the time to send what it writes, while its agent is in
+    /// contact.
     async fn tell_missing(&mut self, deployment: &Deployment) -> Result<(), Stopped> {
         for index in 0..self.open.len() {
             let open = &mut self.open[index];
             let run = run_of(deployment, open);
-            let at_work = run.is_some_and(|(attempt, run)| attempt.state.is_live() && run.ended.is_none());
+            let directory = &self.shared.directory;
+            let at_work = run.is_some_and(|(attempt, run)| {
+                attempt.state.is_live() && run.ended.is_none() && directory.is_in_contact(&attempt.agent)
+            });
             let length = open.announced.map(|announced| announced.saturating_sub(open.offset));
             let is_missing = match length {
                 _ if open.over => false,
