@@ -167,10 +167,10 @@ async fn stuck_readers_of_large_events_keep_nobody_from_reading() {
     }
     let stuck = wait::within("the streams", wait::SOON * 2, opening.join_all()).await;
     assert!(stuck.iter().all(Result::is_ok), "events are there");
-    // Longer than a stream goes between two looks at its token.
+    // Longer than a stream goes between two looks at its token. Who is kept from reading is so as long as they are stuck.
     let until = Instant::now() + Duration::from_secs(6);
     while Instant::now() < until {
-        let seen = wait::within("an answer", Duration::from_secs(3), operator.deployment(&deployment)).await;
+        let seen = wait::within("an answer", wait::SOON, operator.deployment(&deployment)).await;
         assert_eq!(state_of(&seen), DeploymentState::Queued);
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

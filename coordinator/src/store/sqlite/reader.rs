@@ -34,9 +34,11 @@ pub(super) struct Pool {
     path: PathBuf,
     keep: usize,
     idle: Mutex<Vec<Connection>>,
-    /// As many as connections are kept: a read that waits for one costs far less than one that opens its own and parses
-    /// the schema.
+    /// With the turns of glances as many as connections are kept: a read that waits for one costs far less than one that opens
+    /// its own and parses the schema.
     pub(super) turns: Semaphore,
+    /// Every call looks at its token: that waits for no long read.
+    glances: Semaphore,
 }
 
 impl Reader {
@@ -56,7 +58,8 @@ impl Reader {
                 path: path.to_owned(),
                 keep,
                 idle: Mutex::new(Vec::new()),
-                turns: Semaphore::new(keep),
+                turns: Semaphore::new(keep - keep / 2),
+                glances: Semaphore::new(keep / 2),
             }),
         }
     }
@@ -92,13 +95,13 @@ impl Reader {
         }
     }
 
-    /// Does a piece of reading that takes no longer than handing it to another thread: a few rows by their keys. Where every
-    /// connection is in use, it is handed over all the same.
+    /// Does a piece of reading that takes no longer than handing it to another thread: a few rows by their keys. Where as many
+    /// look already, it is handed over all the same.
     pub async fn glance<R: Send + 'static>(
         &self,
         read: impl FnOnce(&Reader) -> Result<R, Error> + Send + 'static,
     ) -> Result<R, Error> {
-        match self.pool.turns.try_acquire() {
+        match self.pool.glances.try_acquire() {
             Ok(_turn) => read(self),
             Err(_) => self.run(read).await,
         }
