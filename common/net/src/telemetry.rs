@@ -111,6 +111,15 @@ fn coloured() -> bool {
 mod tests {
     use super::*;
 
+    /// T32: a peer's frames are told at a peer's pace only where somebody wants to hear of them.
+    #[test]
+    fn what_a_peer_sends_is_told_where_the_filter_asks_for_it_and_nowhere_else() {
+        let directives = |filter: &str| parse(filter).unwrap().to_string();
+        assert!(directives("info").contains("h2=error"), "{}", directives("info"));
+        let asked = directives("info,h2=debug");
+        assert!(asked.contains("h2=debug") && !asked.contains("h2=error"), "{asked}");
+    }
+
     /// T32
     #[test]
     fn what_is_logged_begins_no_record_of_its_own() {

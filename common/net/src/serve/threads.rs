@@ -162,3 +162,31 @@ impl Listener for Dealt {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn connection(listener: &std::net::TcpListener) -> Accepted {
+        let address = listener.local_addr().unwrap();
+        (std::net::TcpStream::connect(address).unwrap(), address)
+    }
+
+    #[tokio::test]
+    async fn a_thread_that_is_too_busy_is_passed_over_and_waited_for_where_all_are() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let (ways, mut dealt): (Vec<Way>, Vec<_>) = (0..2).map(|_| mpsc::channel(1)).unzip();
+        for _ in 0..2 {
+            hand(&ways, 0, connection(&listener)).await.unwrap();
+        }
+        assert_eq!(dealt.iter().map(mpsc::Receiver::len).collect::<Vec<_>>(), [1, 1]);
+        let third = hand(&ways, 1, connection(&listener));
+        tokio::pin!(third);
+        assert!(futures_util::poll!(&mut third).is_pending(), "both are busy");
+        assert!(dealt[1].recv().await.is_some());
+        third.await.unwrap();
+        assert_eq!(dealt.iter().map(mpsc::Receiver::len).collect::<Vec<_>>(), [1, 1]);
+        drop(dealt);
+        hand(&ways, 0, connection(&listener)).await.unwrap_err();
+    }
+}
