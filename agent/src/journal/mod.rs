@@ -92,11 +92,11 @@ impl Error {
         }
     }
 
-    fn of(error: rusqlite::Error, journal: &Path) -> Self {
-        match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Open { journal: journal.to_owned() },
-            _ => Self::Sqlite(error),
-        }
+    /// Who is in the way, where a lock is.
+    fn of_lock(self, journal: &Path) -> Self {
+        let code = if let Error::Sqlite(error) = &self { error.sqlite_error_code() } else { None };
+        let locked = matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked));
+        if locked { Error::Open { journal: journal.to_owned() } } else { self }
     }
 }
 
@@ -145,20 +145,8 @@ impl Journal {
     pub fn open(folder: &Path, fresh: IncarnationId) -> Result<Self, Error> {
         let lock = lock(folder)?;
         let journal = Places::below(folder).journal();
-        let mut connection = Connection::open(&journal)?;
-        // Before the log is looked at: its index is then kept in this process. A file for it would be cut and grown anew by each
-        // process, and a full disk may not give it back what was cut.
-        connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
-        connection.pragma_update(None, "journal_mode", "WAL").map_err(|error| Error::of(error, &journal))?;
-        let synchronous = if bugs::on(Bug::SynchronousOff) { "OFF" } else { "FULL" };
-        connection.pragma_update(None, "synchronous", synchronous)?;
-        connection.pragma_update(None, "temp_store", "MEMORY")?;
-        connection.pragma_update(None, "journal_size_limit", LOG_KEPT_BYTES)?;
-        migrate(&mut connection, fresh).map_err(|error| match error {
-            Error::Sqlite(error) => Error::of(error, &journal),
-            error => error,
-        })?;
-        let incarnation = row::incarnation(&connection)?;
+        let opened = connect(&journal, fresh).map_err(|error| error.of_lock(&journal));
+        let (connection, incarnation) = opened?;
         Ok(Self { connection, incarnation, answers: Vec::new(), _folder: lock })
     }
 
@@ -272,6 +260,21 @@ fn lock(folder: &Path) -> Result<File, Error> {
     let file = File::options().create(true).truncate(false).write(true).open(path).map_err(failed)?;
     flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| Error::InUse { folder: folder.to_owned() })?;
     Ok(file)
+}
+
+fn connect(journal: &Path, fresh: IncarnationId) -> Result<(Connection, IncarnationId), Error> {
+    let mut connection = Connection::open(journal)?;
+    // Before the log is looked at: its index is then kept in this process. A file for it would be cut and grown anew by each
+    // process, and a full disk may not give it back what was cut.
+    connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    let synchronous = if bugs::on(Bug::SynchronousOff) { "OFF" } else { "FULL" };
+    connection.pragma_update(None, "synchronous", synchronous)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.pragma_update(None, "journal_size_limit", LOG_KEPT_BYTES)?;
+    migrate(&mut connection, fresh)?;
+    let incarnation = row::incarnation(&connection)?;
+    Ok((connection, incarnation))
 }
 
 fn migrate(connection: &mut Connection, fresh: IncarnationId) -> Result<(), Error> {

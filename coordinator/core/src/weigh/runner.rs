@@ -58,22 +58,6 @@ pub(crate) fn runner(state: &TargetState, deployment: &Deployment) -> RunnerKnow
 /// Why an end of the process is no end of what it may have begun.
 const MAY_OUTLIVE: &str = "what it started may outlive it";
 
-/// Its journal says that it does not run any more, which alone does not prove it out: a person may attest that. What proves it out
-/// already goes on doing so.
-fn no_longer(known: RunnerKnown, because: String, evidence: &Evidence) -> RunnerKnown {
-    if known.runner.is_out() {
-        return known;
-    }
-    RunnerKnown {
-        runner: Runner::Unknown,
-        because,
-        evidence: vec![evidence.id],
-        attested: false,
-        trusted: false,
-        for_good: false,
-    }
-}
-
 /// Whether the attempt's own journal had told before that evidence how the step ended.
 fn told_before(deployment: &Deployment, attempt: &Attempt, step: &StepName, evidence: &Evidence) -> bool {
     let before = deployment.evidence.iter().take_while(|other| other.sequence < evidence.sequence);
@@ -104,6 +88,11 @@ fn weigh_runner(
         attested,
         trusted: false,
         for_good,
+    };
+    // It does not run any more, which alone does not prove it out: a person may attest that. What proves it out already goes on
+    // doing so.
+    let no_longer = |known: RunnerKnown, because| {
+        if known.runner.is_out() { known } else { told(Runner::Unknown, because, false, false) }
     };
     match &evidence.body {
         EvidenceBody::FencedOff { attempt: about, resource, fence, .. }
@@ -139,11 +128,11 @@ fn weigh_runner(
                 }
                 Some(StepEnd::Applied | StepEnd::Failed { .. } | StepEnd::Stopped { .. }) => {
                     let because = format!("its journal says that step {} ended, and {MAY_OUTLIVE}", step.name);
-                    no_longer(known, because, evidence)
+                    no_longer(known, because)
                 }
                 Some(StepEnd::Unknown) => {
                     let because = format!("its journal can't tell how step {} ended", step.name);
-                    no_longer(known, because, evidence)
+                    no_longer(known, because)
                 }
                 None => known,
             }
@@ -158,11 +147,9 @@ fn weigh_runner(
                 Runner::Stopped if !outlives => {
                     told(*runner, "its journal says that it ended".to_owned(), false, false)
                 }
-                Runner::Stopped => {
-                    no_longer(known, format!("its journal says that it ended, and {MAY_OUTLIVE}"), evidence)
-                }
+                Runner::Stopped => no_longer(known, format!("its journal says that it ended, and {MAY_OUTLIVE}")),
                 Runner::Unknown if known.runner == Runner::StillRunning => {
-                    no_longer(known, "its journal says no more that it still runs".to_owned(), evidence)
+                    no_longer(known, "its journal says no more that it still runs".to_owned())
                 }
                 Runner::FencedOff | Runner::HostGone | Runner::Unknown => known,
             }

@@ -24,7 +24,7 @@ pub(super) async fn submit(call: Call<'_, v1::SubmitRequest>) -> Result<v1::Subm
     let request: RequestId = parsed("request_id", &asked.request_id).map_err(|why| status::invalid(&why))?;
     let instead: Option<TargetName> = parsed_or_none("target", &asked.target).map_err(|why| status::invalid(&why))?;
     let inputs: BTreeMap<String, String> = asked.inputs.into_iter().collect();
-    let (bytes, text): (usize, String) = (asked.file.len(), asked.file);
+    let (bytes, text) = (asked.file.len(), asked.file);
     let parse = move || (DeploymentFile::parse(&text), text);
     let (parsed_file, text) = shared.files.read(bytes, parse).await?;
     let file = parsed_file.map_err(|errors| status::bad_file(&errors, "FILE"))?;
